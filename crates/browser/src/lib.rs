@@ -1,0 +1,1 @@
+//! The shelf in a browser tab: workers, storage and the JavaScript API.

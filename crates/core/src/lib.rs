@@ -1,0 +1,1 @@
+//! Every rule and wire type that all placements share.

@@ -1,0 +1,1 @@
+//! The shelf call path as an engine over small ports.

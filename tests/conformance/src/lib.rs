@@ -1,0 +1,1 @@
+//! The contract of the shelf as data, run against every host.

@@ -1,0 +1,1 @@
+//! The real page driven in a real browser.

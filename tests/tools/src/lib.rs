@@ -1,0 +1,1 @@
+//! The shipped tools, run natively against reference implementations.
