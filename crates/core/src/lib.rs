@@ -1,1 +1,34 @@
-//! Every rule and wire type that all placements share.
+//! Every rule and wire type that all placements of Toolshelf share.
+//!
+//! Nothing in this crate knows a clock, a file, a network or a platform: each function is a pure function of its
+//! arguments, so that the browser and the host cannot differ in what they admit, refuse or answer.
+//!
+//! In the order in which a reader meets them:
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`refusal`] | the one shape of every "no", and the closed set of its codes |
+//! | [`limits`] | every bound, named once |
+//! | [`digest`] | SHA-256 digests as the identity of a module |
+//! | [`abi`] | the two buffer ABIs: where inputs and outputs lie in linear memory |
+//! | [`manifest`] | reading `manifest.json` |
+//! | [`module`] | pre-flight: what a module declares, and the copy of it that is bounded |
+//! | [`shelf`] | admission: a verdict for each entry of a manifest |
+//! | [`call`] | what a call is given and what it answers |
+//! | [`script`] | the diff script that `buffer-abi/diff` modules write |
+//! | [`declare`] | descriptors and live tool declarations |
+
+pub mod abi;
+pub mod call;
+pub mod declare;
+pub mod digest;
+pub mod limits;
+pub mod manifest;
+pub mod module;
+pub mod refusal;
+pub mod script;
+pub mod shelf;
+
+pub use abi::Abi;
+pub use digest::Digest;
+pub use refusal::{Code, Refusal};

@@ -1,0 +1,188 @@
+//! The one shape of every "no": a code out of a closed set, and a sentence with the evidence.
+
+use std::fmt;
+
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
+
+/// A "no" with its reason. On the wire: `{ok: false, refused: "<code>", why: "<sentence>"}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What kind of "no" it is.
+    pub code: Code,
+    /// One sentence for a person, with the evidence: both digests, both sizes, the list of imports.
+    pub why: String,
+}
+
+impl Refusal {
+    /// A refusal with `code` and the sentence `why`.
+    pub fn new(code: Code, why: impl Into<String>) -> Self {
+        Self { code, why: why.into() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.why)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Serialize for Refusal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Refusal", 3)?;
+        object.serialize_field("ok", &false)?;
+        object.serialize_field("refused", self.code.as_str())?;
+        object.serialize_field("why", &self.why)?;
+        object.end()
+    }
+}
+
+macro_rules! codes {
+    ($($variant:ident = $text:literal, $meaning:literal, $remedy:literal;)*) => {
+        /// The closed set of refusal codes. Each has one meaning in every interface.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl Code {
+            /// Every code, in the order of the documentation's table.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The stable text of the code.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// What the code means.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning,)* }
+            }
+
+            /// What a person can do about it.
+            #[must_use]
+            pub const fn remedy(self) -> &'static str {
+                match self { $(Self::$variant => $remedy,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    ShelfUnavailable = "shelf-unavailable",
+        "The folder has no `manifest.json`.",
+        "Pick the folder that holds `manifest.json` and the modules that it names.";
+    ShelfUnreadable = "shelf-unreadable",
+        "`manifest.json` is not JSON, or not of a form that a shelf can have.",
+        "Mend the manifest: an object with a `tools` array.";
+    WasmUnreadable = "wasm-unreadable",
+        "The module's file is missing or cannot be read, or its entry lacks an id or a path.",
+        "Check the entry's `id` and `wasm`, and that the file is in the folder.";
+    OutsideRoot = "outside-root",
+        "A path leaves the folder that it must stay in.",
+        "Use a path below the shelf's folder, without `..` and without a leading slash.";
+    UnderDeclared = "under-declared",
+        "An entry leaves out what admission needs, such as a digest of 64 lowercase hexadecimal digits.",
+        "Write the module's SHA-256 into the entry's `digest`.";
+    BadToolName = "bad-tool-name",
+        "A tool's id is not made of 1 to 64 letters, digits, `_` and `-`.",
+        "Choose an id of letters, digits, `_` and `-`.";
+    DuplicateTool = "duplicate-tool",
+        "The tool's id is taken already.",
+        "Rename the tool, or remove the shelf that holds the other one.";
+    DigestMismatch = "digest-mismatch",
+        "The module's bytes are not those that were pinned.",
+        "If the change was intended, pin the new digest and add the shelf again; otherwise do not use the file.";
+    OverBudget = "over-budget",
+        "A module, a manifest or an input is larger than its bound, or too many calls wait.",
+        "Send less, or try again when running calls have ended.";
+    WasmInvalid = "wasm-invalid",
+        "The bytes have the pinned digest, but are no valid WebAssembly module.",
+        "Build the module again.";
+    ImportUndeclared = "import-undeclared",
+        "The module imports something; a shelf tool may import nothing.",
+        "Build for `wasm32-unknown-unknown` without WASI and without bindings.";
+    UnsupportedAbi = "unsupported-abi",
+        "The module lacks what its ABI asks for (memory, size of memory, export, type), names an unknown ABI, or uses a feature whose memory cannot be bounded.",
+        "Compare the module with the ABI table in the documentation.";
+    WasmTrapped = "wasm-trapped",
+        "Starting or calling the module ended in a trap.",
+        "The input may be one that the tool cannot handle; tell its author.";
+    DiffFailed = "diff-failed",
+        "The diff module answered with a negative number.",
+        "Try smaller inputs; tell the tool's author.";
+    TimeExceeded = "time-exceeded",
+        "The call ran past its deadline and its worker was ended.",
+        "Try a smaller input; the deadline is the host's and cannot be raised.";
+    ResourceExceeded = "resource-exceeded",
+        "The module asked for more memory, or handed back more output, than the host grants.",
+        "Try a smaller input; the bounds are the host's and cannot be raised.";
+    WasmWorkerSilent = "wasm-worker-silent",
+        "The worker ended without an answer.",
+        "Try again; if it happens each time, tell us.";
+    UnknownTool = "unknown-tool",
+        "No tool of that id is on the shelf.",
+        "List the tools to see which there are.";
+    InvalidArgument = "invalid-argument",
+        "An argument is not of the form that the call takes.",
+        "Look at the call's documentation.";
+    StorageUnavailable = "storage-unavailable",
+        "The place where shelves are kept cannot be read or written.",
+        "Free some space, or allow the page to store data.";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Shortens what a platform said to at most `chars` characters, so that a hostile message cannot flood a refusal.
+#[must_use]
+pub fn cut(message: &str, chars: usize) -> String {
+    match message.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_the_one_wire_shape() {
+        let refusal = Refusal::new(Code::DigestMismatch, "they differ");
+        let json = serde_json::to_string(&refusal).unwrap();
+        assert_eq!(json, r#"{"ok":false,"refused":"digest-mismatch","why":"they differ"}"#);
+    }
+
+    #[test]
+    fn no_two_codes_share_a_text() {
+        let texts: std::collections::HashSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(texts.len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        assert_eq!(cut("ééé", 2), "éé…");
+        assert_eq!(cut("éé", 2), "éé");
+    }
+
+    /// The table in `docs/refusals.md` is the one that this enum prints.
+    #[test]
+    fn the_documented_table_is_the_enum() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/refusals.md");
+        let documented = std::fs::read_to_string(path).unwrap();
+        for code in Code::ALL {
+            let row = format!("| `{code}` | {} | {} |", code.meaning(), code.remedy());
+            assert!(documented.contains(&row), "docs/refusals.md lacks this row:\n{row}");
+        }
+        let rows = documented.lines().filter(|line| line.starts_with("| `")).count();
+        assert_eq!(rows, Code::ALL.len(), "docs/refusals.md has rows of codes that do not exist");
+    }
+}
