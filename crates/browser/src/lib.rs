@@ -1,1 +1,30 @@
-//! The shelf in a browser tab: workers, storage and the JavaScript API.
+//! The shelf in a browser tab: the engine of `toolshelf-host` over workers, IndexedDB and the page's clock.
+//!
+//! No server stands behind it and nothing leaves the tab. No SharedArrayBuffer is used, so the page needs no special
+//! headers.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`isolate`] | single-use workers, a few of them started ahead |
+//! | [`executor`] | a call in an isolate, ended at its deadline |
+//! | [`storage`] | shelves in IndexedDB, or in memory where there is none |
+//! | [`builtin`] | the shelf that comes with the page |
+//! | [`pick`] | files that a person picked or dropped |
+//! | [`toolshelf`] | all of it together, as the page uses it |
+//! | [`console`] | the same for scripts: `globalThis.toolshelf` |
+
+pub mod builtin;
+pub mod clock;
+pub mod console;
+pub mod executor;
+pub mod isolate;
+mod js;
+pub mod pick;
+pub mod storage;
+pub mod toolshelf;
+
+pub use builtin::BUILTIN;
+pub use pick::PickedFile;
+pub use toolshelf::{Added, CallEvent, Removed, Toolshelf};
+pub use toolshelf_core as core;
+pub use toolshelf_host::Reading;

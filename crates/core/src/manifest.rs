@@ -4,10 +4,12 @@
 //! one bare entry. A fault of the whole file refuses the shelf; a fault of one entry refuses that entry alone, so that
 //! one bad line never hides the other tools.
 
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use crate::limits::{MANIFEST_MAX_BYTES, SHELF_MAX_TOOLS, SHELF_PATH_MAX_BYTES, TOOL_ID_MAX_CHARS};
 use crate::refusal::{Code, Refusal, cut};
+use crate::shelf::Tool;
 
 /// Name of the file.
 pub const MANIFEST_FILE: &str = "manifest.json";
@@ -26,7 +28,7 @@ pub struct Manifest {
 }
 
 /// One entry as it stands in the file. A field that is missing or no string is `None`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Entry {
     /// The tool's id.
     pub id: Option<String>,
@@ -101,6 +103,14 @@ impl Manifest {
             },
             other => Err(ManifestFault::WrongForm(kind(&other))),
         }
+    }
+
+    /// The manifest that is kept of a shelf that was added: the entries that `tools`, one for each entry, has admitted.
+    #[must_use]
+    pub fn admitted_only(&self, name: &str, version: &str, tools: &[Tool]) -> Vec<u8> {
+        let admitted = self.entries.iter().zip(tools).filter(|(_, tool)| tool.verdict.is_ok());
+        let entries: Vec<_> = admitted.map(|(entry, _)| entry).collect();
+        json!({ "name": name, "version": version, "tools": entries }).to_string().into_bytes()
     }
 
     fn with_tools(

@@ -16,8 +16,6 @@ pub(super) mod section {
     pub(in super::super) const MEMORY: u8 = 5;
     pub(in super::super) const EXPORT: u8 = 7;
     pub(in super::super) const START: u8 = 8;
-    pub(in super::super) const CODE: u8 = 10;
-    pub(in super::super) const DATA_COUNT: u8 = 12;
     pub(in super::super) const TAG: u8 = 13;
 }
 

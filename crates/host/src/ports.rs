@@ -1,0 +1,80 @@
+//! What a platform provides to the engine.
+
+use std::future::Future;
+
+use toolshelf_core::abi::Abi;
+use toolshelf_core::call::RunEnd;
+use toolshelf_core::refusal::Refusal;
+use toolshelf_core::shelf::{FileFault, Hashed};
+
+/// The place where shelves are kept. A shelf is named by a key that is its folder's.
+pub trait ShelfStore {
+    /// Keys of all shelves, in the order in which they claim tool ids.
+    ///
+    /// # Errors
+    /// [`Code::StorageUnavailable`](toolshelf_core::Code::StorageUnavailable).
+    fn shelves(&self) -> impl Future<Output = Result<Vec<String>, Refusal>>;
+
+    /// The bytes of a shelf's `manifest.json`.
+    ///
+    /// # Errors
+    /// [`Code::ShelfUnavailable`](toolshelf_core::Code::ShelfUnavailable) when there is none, and what
+    /// [`shelves`](Self::shelves) answers when the store itself fails.
+    fn manifest(&self, shelf: &str) -> impl Future<Output = Result<Vec<u8>, Refusal>>;
+
+    /// Reads the file at `path` inside a shelf, and hashes what was read. Every call reads again.
+    ///
+    /// # Errors
+    /// A [`FileFault`]; files above the module bound are not read.
+    fn module(&self, shelf: &str, path: &str) -> impl Future<Output = Result<Hashed, FileFault>>;
+}
+
+/// Runs modules, each call in an isolate of its own that is used once.
+pub trait Executor {
+    /// Compiled code. It may be kept and used for any number of calls.
+    type Compiled: Clone;
+
+    /// Compiles the bounded copy of a module.
+    ///
+    /// # Errors
+    /// A [`CompileFault`].
+    fn compile(&self, bounded: Vec<u8>) -> impl Future<Output = Result<Self::Compiled, CompileFault>>;
+
+    /// Runs the ABI's export over `inputs` in a fresh isolate, which is ended `deadline_ms` after it began to run.
+    fn run(
+        &self,
+        compiled: Self::Compiled,
+        abi: Abi,
+        inputs: Vec<Vec<u8>>,
+        deadline_ms: u32,
+    ) -> impl Future<Output = Run>;
+}
+
+/// How a run ended and what it cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// The end.
+    pub end: RunEnd,
+    /// Time until an isolate was ready, in milliseconds.
+    pub worker_ms: f64,
+    /// Time from there to the end, in milliseconds.
+    pub run_ms: f64,
+}
+
+/// Why a module was not compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompileFault {
+    /// The engine calls it invalid and says why.
+    Invalid(String),
+    /// The deadline passed first.
+    DeadlinePassed,
+}
+
+/// Time.
+pub trait Clock {
+    /// Milliseconds since some fixed moment; never runs backwards.
+    fn now_ms(&self) -> f64;
+
+    /// Calls `then` once, `ms` milliseconds from now.
+    fn after(&self, ms: u32, then: Box<dyn FnOnce()>);
+}

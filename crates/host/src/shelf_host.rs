@@ -1,0 +1,257 @@
+//! Admission over a store, and the path of one call.
+//!
+//! The path, in order (reference facts, A4, adapted): a place at the gate; read the stored bytes, hash, compare with
+//! what was admitted; pre-flight and bounded copy, kept by digest; the inputs' bounds; the turn; a fresh isolate; the
+//! answer. Whatever ends the path early is a [`Refusal`].
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+
+use toolshelf_core::abi::Abi;
+use toolshelf_core::call::{Answer, Ran, RunEnd, Timing};
+use toolshelf_core::digest::Digest;
+use toolshelf_core::limits::{
+    WASM_CALL_DEADLINE_MS, WASM_MAX_CONCURRENT_WORKERS, WASM_MAX_QUEUE_DEPTH, WASM_REAP_MS,
+};
+use toolshelf_core::manifest::{Manifest, contained_path};
+use toolshelf_core::module::{Module, bounded};
+use toolshelf_core::refusal::{Code, Refusal, cut};
+use toolshelf_core::shelf::{Admission, Admitted, FileFault, Hashed, Shelf, Tool, check_unchanged};
+
+use crate::gate::{Gate, Permit, Stats};
+use crate::ports::{Clock, CompileFault, Executor, ShelfStore};
+
+/// Compiled modules that are kept. The oldest makes room for a new one.
+const COMPILED_KEPT: usize = 64;
+
+/// One shelf as it was read: its key, and its tools or the refusal of the whole.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// Key of the shelf in the store.
+    pub key: String,
+    /// What was read.
+    pub shelf: Result<Shelf, Refusal>,
+}
+
+/// The engine.
+#[derive(Debug)]
+pub struct ShelfHost<S, E: Executor, C> {
+    store: S,
+    executor: E,
+    clock: C,
+    gate: Gate,
+    readings: RefCell<Option<Vec<Reading>>>,
+    compiled: RefCell<Kept<E::Compiled>>,
+}
+
+/// Judges every entry of `manifest`, reading modules with `read`.
+///
+/// `taken` maps ids that are in use to the shelf that holds them.
+pub async fn admit_all(
+    manifest: &Manifest,
+    taken: &HashMap<String, String>,
+    read: impl AsyncFn(&str) -> Result<Hashed, FileFault>,
+) -> Vec<Tool> {
+    let admission = Admission::new(manifest, taken);
+    let mut tools = Vec::with_capacity(manifest.entries.len());
+    for entry in admission.entries() {
+        let located = admission.locate(entry);
+        // An entry that is refused already has no file that would be worth reading.
+        let file = match &located {
+            Ok((path, _)) => read(path).await,
+            Err(_) => Err(FileFault::Missing),
+        };
+        tools.push(admission.judge(entry, located, file));
+    }
+    tools
+}
+
+impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
+    /// An engine over the platform's ports, with the shelf's own bounds.
+    pub fn new(store: S, executor: E, clock: C) -> Self {
+        let gate = Gate::new(WASM_MAX_CONCURRENT_WORKERS, WASM_MAX_QUEUE_DEPTH);
+        Self { store, executor, clock, gate, readings: RefCell::new(None), compiled: RefCell::default() }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The executor.
+    pub fn executor(&self) -> &E {
+        &self.executor
+    }
+
+    /// What goes on at the gate.
+    pub fn stats(&self) -> Stats {
+        self.gate.stats()
+    }
+
+    /// Reads and judges all shelves again. An id belongs to the first shelf that has it admitted.
+    ///
+    /// # Errors
+    /// When the store cannot even list its shelves.
+    pub async fn read(&self) -> Result<Vec<Reading>, Refusal> {
+        let mut taken = HashMap::new();
+        let mut readings = Vec::new();
+        for key in self.store.shelves().await? {
+            let shelf = self.read_one(&key, &taken).await;
+            if let Ok(shelf) = &shelf {
+                let admitted = shelf.tools.iter().filter(|tool| tool.verdict.is_ok());
+                taken.extend(admitted.map(|tool| (tool.id.clone(), shelf.name.clone())));
+            }
+            readings.push(Reading { key, shelf });
+        }
+        *self.readings.borrow_mut() = Some(readings.clone());
+        Ok(readings)
+    }
+
+    async fn read_one(&self, key: &str, taken: &HashMap<String, String>) -> Result<Shelf, Refusal> {
+        let manifest = Manifest::read(&self.store.manifest(key).await?)?;
+        let tools = admit_all(&manifest, taken, async |path: &str| self.store.module(key, path).await).await;
+        Ok(Shelf {
+            dir: key.to_owned(),
+            name: manifest.name.unwrap_or_else(|| key.to_owned()),
+            version: manifest.version.unwrap_or_else(|| "0".to_owned()),
+            tools,
+        })
+    }
+
+    /// Calls the tool `id`. `argument` gives the bytes of an argument by its name.
+    ///
+    /// # Errors
+    /// The refusal that names what ended the call.
+    pub async fn call(
+        &self,
+        id: &str,
+        argument: impl FnMut(&str) -> Option<Vec<u8>>,
+    ) -> Result<Answer, Refusal> {
+        let start = self.clock.now_ms();
+        let ticket = self.gate.enter()?;
+        let (key, path, admitted, abi) = self.find(id).await?;
+        let file = self.store.module(&key, &path).await.map_err(|fault| fault.refusal(&path))?;
+        check_unchanged(id, file.digest, admitted.digest)?;
+        let bounded = self.preflight(&file, abi)?;
+        let inputs = abi.inputs(argument)?;
+        let input_bytes = inputs.iter().map(Vec::len).sum();
+        let verified = self.clock.now_ms();
+
+        let permit = ticket.permit().await;
+        let granted = self.clock.now_ms();
+        let compiled = match bounded {
+            Preflight::Compiled(compiled) => compiled,
+            Preflight::Bounded(bounded) => self.compile(file.digest, bounded).await?,
+        };
+        let compiled_at = self.clock.now_ms();
+        let run = self.executor.run(compiled, abi, inputs, WASM_CALL_DEADLINE_MS).await;
+        if run.end == RunEnd::DeadlinePassed {
+            self.cool(permit)
+        } else {
+            drop(permit)
+        }
+
+        let timing = Timing {
+            verify_ms: verified - start + (compiled_at - granted),
+            queue_ms: granted - verified,
+            worker_ms: run.worker_ms,
+            run_ms: run.run_ms,
+        };
+        let duration_ms = self.clock.now_ms() - start;
+        let ran = Ran { tool: id.to_owned(), abi, digest: file.digest, input_bytes, duration_ms, timing };
+        ran.answer(run.end)
+    }
+
+    /// Where the tool's module is, what was admitted, and how it is called.
+    async fn find(&self, id: &str) -> Result<(String, String, Admitted, Abi), Refusal> {
+        if self.readings.borrow().is_none() {
+            self.read().await?;
+        }
+        let readings = self.readings.borrow();
+        let of_id = readings.iter().flatten().flat_map(|reading| {
+            let tools = reading.shelf.iter().flat_map(|shelf| &shelf.tools);
+            tools.filter(|tool| tool.id == id).map(|tool| (&reading.key, tool))
+        });
+        // A refused entry must not hide an admitted tool of the same id on another shelf.
+        let (key, tool) = of_id.min_by_key(|(_, tool)| tool.verdict.is_err()).ok_or_else(|| {
+            Refusal::new(Code::UnknownTool, format!("no tool {:?} is on the shelf", cut(id, 64)))
+        })?;
+        let admitted = *tool.verdict.as_ref().map_err(Clone::clone)?;
+        let abi = admitted.abi.ok_or_else(|| {
+            Refusal::new(
+                Code::UnsupportedAbi,
+                format!("the entry of {id:?} names no ABI that the host drives"),
+            )
+        })?;
+        Ok((key.clone(), contained_path(&tool.wasm_path)?, admitted, abi))
+    }
+
+    /// The same digest has the same verdict, so what is compiled already is not judged again.
+    fn preflight(&self, file: &Hashed, abi: Abi) -> Result<Preflight<E::Compiled>, Refusal> {
+        if let Some(compiled) = self.compiled.borrow().get(file.digest) {
+            return Ok(Preflight::Compiled(compiled));
+        }
+        let module = Module::read(&file.bytes)?;
+        let bounded = bounded(&module)?;
+        module.check_abi(abi)?;
+        Ok(Preflight::Bounded(bounded))
+    }
+
+    async fn compile(&self, digest: Digest, bounded: Vec<u8>) -> Result<E::Compiled, Refusal> {
+        let compiled = self.executor.compile(bounded).await.map_err(|fault| match fault {
+            CompileFault::Invalid(message) => Refusal::new(
+                Code::WasmInvalid,
+                format!("the module does not compile: {}", cut(&message, 140)),
+            ),
+            CompileFault::DeadlinePassed => Refusal::new(
+                Code::TimeExceeded,
+                format!(
+                    "compiling took longer than {WASM_CALL_DEADLINE_MS} ms, which is bounded by the host"
+                ),
+            ),
+        })?;
+        self.compiled.borrow_mut().keep(digest, compiled.clone());
+        Ok(compiled)
+    }
+
+    fn cool(&self, permit: Permit) {
+        if let Some(cooling) = permit.cool() {
+            self.clock.after(WASM_REAP_MS, Box::new(|| cooling.end()));
+        }
+    }
+}
+
+enum Preflight<T> {
+    Compiled(T),
+    Bounded(Vec<u8>),
+}
+
+/// Compiled modules by digest, the oldest first to go.
+#[derive(Debug)]
+struct Kept<T> {
+    order: VecDeque<Digest>,
+    compiled: HashMap<Digest, T>,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self { order: VecDeque::new(), compiled: HashMap::new() }
+    }
+}
+
+impl<T: Clone> Kept<T> {
+    fn get(&self, digest: Digest) -> Option<T> {
+        self.compiled.get(&digest).cloned()
+    }
+
+    fn keep(&mut self, digest: Digest, compiled: T) {
+        if self.compiled.insert(digest, compiled).is_none() {
+            self.order.push_back(digest);
+        }
+        if self.order.len() > COMPILED_KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.compiled.remove(&oldest);
+        }
+    }
+}
