@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use toolshelf_core::call::Answer;
 use toolshelf_core::limits::{MANIFEST_MAX_BYTES, WASM_MODULE_MAX_BYTES};
@@ -34,7 +34,7 @@ struct Inner {
     host: ShelfHost<Storage, WorkerExecutor, PageClock>,
     clock: PageClock,
     call_listeners: Listeners<CallEvent>,
-    change_listeners: Rc<Listeners<()>>,
+    change_listeners: Listeners<()>,
     channel: Option<BroadcastChannel>,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
 }
@@ -89,26 +89,28 @@ impl Toolshelf {
     /// A shelf over `storage`, which may be empty.
     #[must_use]
     pub fn over(storage: Storage) -> Self {
-        let clock = PageClock::new();
-        let change_listeners = Rc::new(Listeners::default());
-        let heard = Rc::clone(&change_listeners);
-        let on_message = Closure::new(move |_: MessageEvent| heard.tell(&()));
         let channel = storage.persistent().then(|| BroadcastChannel::new(CHANNEL).ok()).flatten();
-        if let Some(channel) = &channel {
-            channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-        }
-        let host = ShelfHost::new(storage, WorkerExecutor::new(), clock.clone());
-        let call_listeners = Listeners::default();
-        Self {
-            inner: Rc::new(Inner {
-                host,
+        let inner = Rc::new_cyclic(|inner: &Weak<Inner>| {
+            let inner = inner.clone();
+            let on_message = Closure::new(move |_: MessageEvent| {
+                if let Some(inner) = inner.upgrade() {
+                    inner.heard_of_change();
+                }
+            });
+            if let Some(channel) = &channel {
+                channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+            }
+            let clock = PageClock::new();
+            Inner {
+                host: ShelfHost::new(storage, WorkerExecutor::new(), clock.clone()),
                 clock,
-                call_listeners,
-                change_listeners,
+                call_listeners: Listeners::default(),
+                change_listeners: Listeners::default(),
                 channel,
                 _on_message: on_message,
-            }),
-        }
+            }
+        });
+        Self { inner }
     }
 
     async fn seed_builtin(&self) -> Result<(), Refusal> {
@@ -247,10 +249,10 @@ impl Toolshelf {
 
     fn changed(&self) {
         if let Some(channel) = &self.inner.channel {
-            // Other tabs read again when they are next shown even if this message is lost.
+            // A tab that misses this message still refuses what is gone: every call reads from the storage.
             let _ = channel.post_message(&JsValue::NULL);
         }
-        self.inner.change_listeners.tell(&());
+        self.inner.heard_of_change();
     }
 
     async fn ids_taken_by_others(&self, key: &str) -> Result<HashMap<String, String>, Refusal> {
@@ -261,6 +263,21 @@ impl Toolshelf {
             taken.extend(admitted.map(|tool| (tool.id, shelf.name.clone())));
         }
         Ok(taken)
+    }
+}
+
+impl Inner {
+    fn heard_of_change(&self) {
+        self.host.forget();
+        self.change_listeners.tell(&());
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(channel) = &self.channel {
+            channel.close();
+        }
     }
 }
 

@@ -107,6 +107,11 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
         Ok(readings)
     }
 
+    /// Forgets what was read: the store changed, and the next call reads anew.
+    pub fn forget(&self) {
+        *self.readings.borrow_mut() = None;
+    }
+
     async fn read_one(&self, key: &str, taken: &HashMap<String, String>) -> Result<Shelf, Refusal> {
         let manifest = Manifest::read(&self.store.manifest(key).await?)?;
         let tools = admit_all(&manifest, taken, async |path: &str| self.store.module(key, path).await).await;
