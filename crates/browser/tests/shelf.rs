@@ -1,6 +1,7 @@
 //! The shelf in a real browser: what is stored, what is refused, what runs at the same time, and what keeps going.
 
 #![cfg(target_arch = "wasm32")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod common;
 

@@ -1,5 +1,7 @@
 //! The path of a call over ports whose every answer a test chooses: order, refusals, queueing and what is kept.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
