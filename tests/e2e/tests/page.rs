@@ -1,0 +1,6 @@
+//! The tests of the page. They share one program, so that the harness is linked once; each theme is a module.
+
+mod page {
+    mod harness;
+    mod smoke;
+}

@@ -1,0 +1,25 @@
+//! Builds the page: Trunk compiles the app, and [`crate::finish`] completes what it staged.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::sh;
+
+/// Where the finished page is.
+pub(crate) fn dist() -> PathBuf {
+    sh::root().join("dist")
+}
+
+/// The finished page, or one sentence that says how to get it.
+pub(crate) fn existing_dist() -> Result<PathBuf> {
+    let dist = dist();
+    ensure!(dist.join("index.html").is_file(), "there is no page in dist/ yet: run `cargo xtask build`");
+    Ok(dist)
+}
+
+/// Builds the page in release mode into `dist/`.
+pub(crate) fn page() -> Result<()> {
+    println!("building the page; the first build takes a few minutes…");
+    sh::run(sh::program("trunk").args(["build", "--release"])).context("the page could not be built")
+}
