@@ -2,8 +2,7 @@
 //!
 //! Everything in and out is a plain object, every function returns a promise, and a "no" is a value, never an exception.
 
-use std::rc::Rc;
-
+use futures::future::LocalBoxFuture;
 use js_sys::{Array, ArrayBuffer, Function, JsString, Object, Reflect, Uint8Array};
 use serde_json::{Value, json};
 use toolshelf_core::abi::Abi;
@@ -22,6 +21,9 @@ use crate::toolshelf::Toolshelf;
 /// Largest argument that is turned into bytes at all; every ABI's buffers are far smaller.
 const ARGUMENT_MAX_BYTES: f64 = 1_048_576.0;
 
+/// What a function of the API is doing.
+type Answering = LocalBoxFuture<'static, Result<JsValue, Refusal>>;
+
 impl Toolshelf {
     /// Puts `globalThis.toolshelf` there.
     pub fn install_console_api(&self) {
@@ -34,18 +36,31 @@ impl Toolshelf {
     #[must_use]
     pub fn console_api(&self) -> Object {
         let api = js::object(&[
-            ("readShelf", self.function(|shelf, [key, _]| async move { shelf.read_shelf(&key).await })),
+            (
+                "readShelf",
+                self.function(|shelf, key, _| Box::pin(async move { shelf.read_shelf(&key).await })),
+            ),
             (
                 "callWasmTool",
-                self.function(|shelf, [id, args]| async move { shelf.call_from_js(&id, &args).await }),
+                self.function(|shelf, id, args| {
+                    Box::pin(async move { shelf.call_from_js(&id, &args).await })
+                }),
             ),
             (
                 "liveToolDeclarations",
-                self.function(|shelf, [reserved, _]| async move { shelf.declarations(&reserved).await }),
+                self.function(|shelf, reserved, _| {
+                    Box::pin(async move { shelf.declarations(&reserved).await })
+                }),
             ),
-            ("descriptors", self.function(|shelf, _| async move { shelf.descriptors().await })),
-            ("addShelf", self.function(|shelf, [files, _]| async move { shelf.add_from_js(&files).await })),
-            ("removeShelf", self.function(|shelf, [key, _]| async move { shelf.remove_from_js(&key).await })),
+            ("descriptors", self.function(|shelf, _, _| Box::pin(async move { shelf.descriptors().await }))),
+            (
+                "addShelf",
+                self.function(|shelf, files, _| Box::pin(async move { shelf.add_from_js(&files).await })),
+            ),
+            (
+                "removeShelf",
+                self.function(|shelf, key, _| Box::pin(async move { shelf.remove_from_js(&key).await })),
+            ),
             ("MEASURED_ABI", js::plain(&json!({ "hash": Abi::Buffer1.row(), "diff": Abi::Diff.row() }))),
         ]);
         for (name, bound) in BOUNDS {
@@ -54,16 +69,12 @@ impl Toolshelf {
         Object::freeze(&api)
     }
 
-    /// A function of two arguments that answers with a promise of a plain object.
-    fn function<F, Fut>(&self, body: F) -> JsValue
-    where
-        F: Fn(Self, [JsValue; 2]) -> Fut + 'static,
-        Fut: Future<Output = Result<JsValue, Refusal>> + 'static,
-    {
+    /// A function of two arguments that answers with a promise of a plain object. The futures are boxed, so that the
+    /// machinery of a promise is in the page once.
+    fn function(&self, body: fn(Self, JsValue, JsValue) -> Answering) -> JsValue {
         let shelf = self.clone();
-        let body = Rc::new(body);
         let closure = Closure::<dyn Fn(JsValue, JsValue) -> js_sys::Promise>::new(move |first, second| {
-            let answer = body(shelf.clone(), [first, second]);
+            let answer = body(shelf.clone(), first, second);
             future_to_promise(async move { Ok(answer.await.unwrap_or_else(|refusal| js::plain(&refusal))) })
         });
         // The API lives as long as the page.

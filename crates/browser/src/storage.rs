@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use futures::FutureExt as _;
 use idb::{Database, DatabaseEvent as _, Factory, KeyRange, ObjectStoreParams, Query, TransactionMode};
 use js_sys::{Array, Uint8Array};
 use toolshelf_core::digest::Digest;
@@ -97,7 +98,7 @@ impl Storage {
     pub async fn get(&self, key: &str) -> Result<Option<ShelfRecord>, Refusal> {
         match &self.backend {
             Backend::Memory(shelves) => Ok(shelves.borrow().get(key).cloned()),
-            Backend::Database(database) => get(database, key).await.map_err(unavailable),
+            Backend::Database(database) => get(database, key).boxed_local().await.map_err(unavailable),
         }
     }
 
@@ -120,14 +121,19 @@ impl Storage {
     /// # Errors
     /// [`Code::StorageUnavailable`].
     pub async fn keys(&self) -> Result<Vec<(String, f64)>, Refusal> {
-        let mut keys = match &self.backend {
+        let keys: Vec<(String, f64)> = match &self.backend {
             Backend::Memory(shelves) => {
                 shelves.borrow().values().map(|record| (record.key.clone(), record.order)).collect()
             }
             Backend::Database(database) => keys(database).await.map_err(unavailable)?,
         };
-        keys.sort_by(|(a, at), (b, bt)| at.total_cmp(bt).then_with(|| a.cmp(b)));
-        Ok(keys)
+        // The keys come in their own order, and a handful of them: a sort of the library would be the larger code.
+        let mut sorted: Vec<(String, f64)> = Vec::with_capacity(keys.len());
+        for (key, order) in keys {
+            let at = sorted.partition_point(|(_, other)| *other <= order);
+            sorted.insert(at, (key, order));
+        }
+        Ok(sorted)
     }
 }
 

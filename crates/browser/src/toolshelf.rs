@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::rc::{Rc, Weak};
 
+use futures::FutureExt as _;
 use toolshelf_core::call::Answer;
 use toolshelf_core::limits::{MANIFEST_MAX_BYTES, WASM_MODULE_MAX_BYTES};
 use toolshelf_core::manifest::{MANIFEST_FILE, Manifest, contained_path};
@@ -145,7 +146,8 @@ impl Toolshelf {
     /// # Errors
     /// [`Code::StorageUnavailable`].
     pub async fn read(&self) -> Result<Vec<Reading>, Refusal> {
-        self.inner.host.read().await
+        // Boxed, so that this large future is in the page once and not in each of its callers.
+        self.inner.host.read().boxed_local().await
     }
 
     /// Calls a tool. Dropping the future ends its worker.
@@ -155,7 +157,7 @@ impl Toolshelf {
     pub async fn call(&self, id: &str, arguments: Vec<(String, Vec<u8>)>) -> Result<Answer, Refusal> {
         let start = self.inner.clock.now_ms();
         let mut arguments: HashMap<_, _> = arguments.into_iter().collect();
-        let result = self.inner.host.call(id, |name| arguments.remove(name)).await;
+        let result = self.inner.host.call(id, |name| arguments.remove(name)).boxed_local().await;
         let duration_ms =
             result.as_ref().map_or_else(|_| self.inner.clock.now_ms() - start, |answer| answer.duration_ms);
         let event = CallEvent { tool: id.to_owned(), at_ms: js_sys::Date::now(), duration_ms, result };
@@ -298,16 +300,14 @@ impl Folder {
     fn of(files: Vec<PickedFile>) -> Result<Self, Refusal> {
         let depth = |path: &str| path.matches('/').count();
         let named = |path: &str| path.rsplit('/').next() == Some(MANIFEST_FILE);
-        let mut manifests: Vec<_> =
-            files.iter().map(|picked| &*picked.path).filter(|path| named(path)).collect();
-        manifests.sort_by_key(|path| depth(path));
-        let Some(&manifest) = manifests.first() else {
+        let manifests = || files.iter().map(|picked| &*picked.path).filter(|path| named(path));
+        let Some(manifest) = manifests().min_by_key(|path| depth(path)) else {
             let why = format!("there is no {MANIFEST_FILE} among the {} files", files.len());
             return Err(Refusal::new(Code::ShelfUnavailable, why));
         };
-        if manifests.get(1).is_some_and(|second| depth(second) == depth(manifest)) {
-            let why =
-                format!("there are two shelves, {manifest:?} and {:?}; add one at a time", manifests[1]);
+        let mut others = manifests().filter(|path| *path != manifest && depth(path) == depth(manifest));
+        if let Some(other) = others.next() {
+            let why = format!("there are two shelves, {manifest:?} and {other:?}; add one at a time");
             return Err(Refusal::new(Code::InvalidArgument, why));
         }
         let base = manifest[..manifest.len() - MANIFEST_FILE.len()].to_owned();

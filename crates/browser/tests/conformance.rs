@@ -3,7 +3,6 @@
 //! After every case a good call must succeed at once: nothing that a module does may hurt the next call.
 
 #![cfg(target_arch = "wasm32")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod common;
 

@@ -1,6 +1,10 @@
 //! What the browser tests share.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "each test binary uses a part of it, and says where it cannot go on")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test binary uses a part of it, and says where it cannot go on"
+)]
 
 use std::collections::BTreeMap;
 
