@@ -1,0 +1,5 @@
+//! Puts the page into the document.
+
+fn main() {
+    toolshelf_app::start();
+}

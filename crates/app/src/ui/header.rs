@@ -1,0 +1,66 @@
+//! The head of the page.
+
+use leptos::prelude::*;
+
+use super::icon::Icon;
+use super::{dom, preference};
+use crate::route::PANEL;
+
+const THEMES: [(&str, &str, &str); 3] = [
+    ("system", "#i-system", "Same as the system"),
+    ("light", "#i-sun", "Light"),
+    ("dark", "#i-moon", "Dark"),
+];
+
+/// The sign of the page: three books on a board.
+#[component]
+pub(crate) fn Mark() -> impl IntoView {
+    view! {
+        <svg class="brand__mark" viewBox="0 0 22 22" aria-hidden="true">
+            <rect x="3" y="4" width="4" height="13" rx=".75"></rect>
+            <rect x="8.5" y="7" width="3.5" height="10" rx=".75"></rect>
+            <rect class="is-accent" x="13.5" y="2" width="5" height="15" rx=".75"></rect>
+            <rect class="is-board" x="1" y="18" width="20" height="2" rx="1"></rect>
+        </svg>
+    }
+}
+
+/// Name, panels and theme, and the link past them.
+#[component]
+pub(crate) fn Header() -> impl IntoView {
+    // The address names a panel, so the link must not change it.
+    let skip = |event: leptos::ev::MouseEvent| {
+        event.prevent_default();
+        dom::focus_soon("#main".to_owned());
+    };
+    let chosen = preference::theme();
+    let theme = |(value, icon, title): (&'static str, &'static str, &'static str)| {
+        view! {
+            <label class="seg__item" title=title>
+                <input
+                    type="radio"
+                    name="theme"
+                    value=value
+                    checked=value == chosen
+                    on:change=move |_| preference::set_theme(value)
+                />
+                <Icon name=icon/>
+                <span class="vh">{title}</span>
+            </label>
+        }
+    };
+    view! {
+        <a class="skip" href="#main" on:click=skip>"Skip to the tools"</a>
+        <header class="top">
+            <div class="top__in">
+                <a class="brand" href=PANEL><Mark/>"Toolshelf"</a>
+                <nav class="nav" aria-label="Panels"><a href=PANEL aria-current="page">"Extensions"</a></nav>
+                <p class="tagline">"Digest-pinned WebAssembly tools, run in this tab. Nothing leaves it."</p>
+                <fieldset class="seg">
+                    <legend class="vh">"Theme"</legend>
+                    {THEMES.map(theme).collect_view()}
+                </fieldset>
+            </div>
+        </header>
+    }
+}
