@@ -84,7 +84,7 @@ fn with_shelf(state: State, act: impl AsyncFnOnce(Toolshelf) + 'static) {
 }
 
 fn note_call(state: State, event: &CallEvent) {
-    let timing = event.result.as_ref().ok().map(|answer| answer.timing);
+    let timing = event.result.as_ref().ok().copied();
     let call = Call { at_ms: event.at_ms, duration_ms: event.duration_ms, timing };
     state.now.set(js_sys::Date::now());
     state.histories.update(|histories| histories.entry(event.tool.clone()).or_default().push(call));

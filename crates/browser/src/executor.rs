@@ -2,22 +2,24 @@
 
 use std::rc::Rc;
 
+use futures::FutureExt as _;
 use futures::future::{Either, select};
 use gloo_timers::future::TimeoutFuture;
 use js_sys::{Array, Uint8Array, WebAssembly};
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::RunEnd;
 use toolshelf_core::limits::WASM_CALL_DEADLINE_MS;
+use toolshelf_core::module::Module;
 use toolshelf_host::{Clock as _, CompileFault, Executor, Run};
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::JsFuture;
 
 use crate::clock::PageClock;
-use crate::isolate::Isolates;
+use crate::isolate::{Isolates, Lease};
 use crate::js;
 
 /// Runs modules in single-use workers.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct WorkerExecutor {
     isolates: Rc<Isolates>,
     clock: PageClock,
@@ -27,62 +29,106 @@ impl WorkerExecutor {
     /// An executor that has its first idle workers started.
     #[must_use]
     pub fn new() -> Self {
-        let executor = Self::default();
-        executor.isolates.refill();
-        executor
+        let isolates = Rc::new(Isolates::new(trial()));
+        isolates.refill();
+        Self { isolates, clock: PageClock::new() }
     }
+}
 
-    async fn run_in_isolate(
-        &self,
-        compiled: &WebAssembly::Module,
-        abi: Abi,
-        inputs: Vec<Vec<u8>>,
-        deadline_ms: u32,
-    ) -> Run {
-        let start = self.clock.now_ms();
-        let taken = select(Box::pin(self.isolates.take()), TimeoutFuture::new(deadline_ms)).await;
-        let ready = self.clock.now_ms();
-        let run = |end| Run { end, worker_ms: ready - start, run_ms: self.clock.now_ms() - ready };
-        let mut isolate = match taken {
-            Either::Left((Ok(isolate), _)) => isolate,
-            Either::Left((Err(why), _)) => {
-                return run(RunEnd::Silent(format!("no worker could be started: {why}")));
-            }
-            Either::Right(_) => return run(RunEnd::Silent("no worker became ready in time".to_owned())),
-        };
-        let job = job(compiled, abi, &inputs);
-        match select(Box::pin(isolate.run(&job)), TimeoutFuture::new(deadline_ms)).await {
-            Either::Left((Ok(answer), _)) => run(end_of(&answer, deadline_ms)),
-            Either::Left((Err(why), _)) => run(RunEnd::Silent(why)),
-            Either::Right(_) => run(RunEnd::DeadlinePassed),
-        }
+impl Default for WorkerExecutor {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Executor for WorkerExecutor {
-    type Compiled = WebAssembly::Module;
+    type Compiled = Compiled;
+    type Prepared = Prepared;
 
     async fn compile(&self, bounded: Vec<u8>) -> Result<Self::Compiled, CompileFault> {
         let bytes = Uint8Array::from(&bounded[..]);
+        // What cannot be read is taken for a module that starts by itself, and left to the engine to refuse.
+        let starts = Module::read(&bounded).map_or(true, |module| module.has_start());
         // The engine compiles in threads of its own; the page goes on meanwhile.
         let compiling = JsFuture::from(WebAssembly::compile(&bytes));
         match select(compiling, TimeoutFuture::new(WASM_CALL_DEADLINE_MS)).await {
-            Either::Left((Ok(module), _)) => Ok(module.unchecked_into()),
+            Either::Left((Ok(module), _)) => Ok(Compiled { module: module.unchecked_into(), starts }),
             Either::Left((Err(thrown), _)) => Err(CompileFault::Invalid(js::message(&thrown))),
             Either::Right(_) => Err(CompileFault::DeadlinePassed),
         }
     }
 
-    async fn run(&self, compiled: Self::Compiled, abi: Abi, inputs: Vec<Vec<u8>>, deadline_ms: u32) -> Run {
-        // The isolate is dropped, and so ended, before the next ones are started.
-        let run = self.run_in_isolate(&compiled, abi, inputs, deadline_ms).await;
-        self.isolates.refill();
-        run
+    async fn prepare(&self, compiled: Self::Compiled, abi: Abi, inputs: Vec<Vec<u8>>) -> Prepared {
+        let start = self.clock.now_ms();
+        let mut taking = Box::pin(self.isolates.take());
+        // No clock is needed where a worker is ready, as it mostly is.
+        let taken = match (&mut taking).now_or_never() {
+            Some(taken) => taken,
+            None => match select(taking, TimeoutFuture::new(WASM_CALL_DEADLINE_MS)).await {
+                Either::Left((taken, _)) => taken,
+                Either::Right(_) => Err("it did not become ready in time".to_owned()),
+            },
+        };
+        let lease = taken.and_then(|lease| lease.give(&job(&compiled, abi, &inputs)).map(|()| lease));
+        Prepared { lease, worker_ms: self.clock.now_ms() - start }
+    }
+
+    async fn run(&self, prepared: Prepared, deadline_ms: u32) -> Run {
+        let Prepared { lease, worker_ms } = prepared;
+        let start = self.clock.now_ms();
+        let ended = |end| Run { end, worker_ms, run_ms: self.clock.now_ms() - start };
+        // The worker runs while the clock for it is set.
+        let mut lease = match lease.and_then(|lease| lease.start().map(|()| lease)) {
+            Ok(lease) => lease,
+            Err(why) => return ended(RunEnd::Silent(format!("no worker could be had: {why}"))),
+        };
+        match select(Box::pin(lease.answer()), TimeoutFuture::new(deadline_ms)).await {
+            Either::Left((Ok(answer), _)) => ended(end_of(&answer, deadline_ms)),
+            Either::Left((Err(why), _)) => ended(RunEnd::Silent(why)),
+            Either::Right(_) => ended(RunEnd::DeadlinePassed),
+        }
     }
 }
 
-/// The one message that an isolate is given.
-fn job(compiled: &WebAssembly::Module, abi: Abi, inputs: &[Vec<u8>]) -> JsValue {
+/// Compiled code, and whether the module has a start function: one that has is not instantiated ahead.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    module: WebAssembly::Module,
+    starts: bool,
+}
+
+/// A worker that has its job, or why there is none.
+#[derive(Debug)]
+pub struct Prepared {
+    lease: Result<Lease, String>,
+    worker_ms: f64,
+}
+
+/// The job that makes an isolate ready: a module that gives back what it is given, as small as one can be.
+fn trial() -> JsValue {
+    // (module (memory (export "memory") 1) (func (export "f") (param i32) (result i32) (local.get 0)))
+    const MODULE: &[u8] = b"\0asm\x01\0\0\0\x01\x06\x01\x60\x01\x7f\x01\x7f\x03\x02\x01\0\x05\x03\x01\0\x01\
+        \x07\x0e\x02\x06memory\x02\0\x01f\0\0\x0a\x06\x01\x04\0\x20\0\x0b";
+    let bytes = Uint8Array::from(MODULE);
+    let Ok(module) = WebAssembly::Module::new(&bytes) else {
+        // Without WebAssembly no call comes this far; the worker's answer to this is an answer all the same.
+        return JsValue::NULL;
+    };
+    let input = js::object(&[("addr", 0.into()), ("bytes", bytes.into())]);
+    let output = js::object(&[("addr", 0.into()), ("maxBytes", 8.into()), ("fixed", true.into())]);
+    let job = js::object(&[
+        ("module", module.into()),
+        ("starts", false.into()),
+        ("export", "f".into()),
+        ("needed", 0.into()),
+        ("inputs", Array::of1(&input).into()),
+        ("output", output.into()),
+    ]);
+    job.into()
+}
+
+/// The one job that an isolate is given.
+fn job(compiled: &Compiled, abi: Abi, inputs: &[Vec<u8>]) -> JsValue {
     let layout = abi.layout();
     let buffers = layout.inputs.iter().zip(inputs).map(|(input, bytes)| {
         js::object(&[("addr", input.addr.into()), ("bytes", Uint8Array::from(&bytes[..]).into())])
@@ -93,7 +139,8 @@ fn job(compiled: &WebAssembly::Module, abi: Abi, inputs: &[Vec<u8>]) -> JsValue 
         ("fixed", layout.output.fixed.into()),
     ]);
     let job = js::object(&[
-        ("module", compiled.into()),
+        ("module", (&compiled.module).into()),
+        ("starts", compiled.starts.into()),
         ("export", layout.export.into()),
         ("needed", (abi.memory_required() as f64).into()),
         ("inputs", buffers.collect::<Array>().into()),

@@ -6,9 +6,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
+use std::rc::Rc;
 
 use futures::StreamExt as _;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+use gloo_timers::callback::Timeout;
 use toolshelf_core::limits::WASM_IDLE_WORKERS;
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, ErrorEvent, MessageEvent, Worker};
@@ -32,7 +34,8 @@ enum Said {
 }
 
 impl Isolate {
-    fn spawn(url: &str) -> Result<Self, String> {
+    /// Starts a worker and lets it do the trial. Its answer says that the worker is ready.
+    fn spawn(url: &str, trial: &JsValue) -> Result<Self, String> {
         let worker = Worker::new(url).map_err(|thrown| js::message(&thrown))?;
         let (say, said) = unbounded();
         let fail = say.clone();
@@ -47,10 +50,13 @@ impl Isolate {
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
-        Ok(Self { worker, said, ready: false, _on_message: on_message, _on_error: on_error })
+        let isolate = Self { worker, said, ready: false, _on_message: on_message, _on_error: on_error };
+        isolate.give(trial)?;
+        isolate.start()?;
+        Ok(isolate)
     }
 
-    /// Waits until the script runs.
+    /// Waits until the trial is over.
     async fn ready(&mut self) -> Result<(), String> {
         if !self.ready {
             self.next().await?;
@@ -59,13 +65,14 @@ impl Isolate {
         Ok(())
     }
 
-    /// Gives the isolate its one job and waits for its one answer.
-    ///
-    /// # Errors
-    /// What the browser said of a worker that failed.
-    pub async fn run(&mut self, job: &JsValue) -> Result<JsValue, String> {
-        self.worker.post_message(job).map_err(|thrown| js::message(&thrown))?;
-        self.next().await
+    /// Hands over a job; nothing of it runs yet.
+    fn give(&self, job: &JsValue) -> Result<(), String> {
+        self.worker.post_message(job).map_err(|thrown| js::message(&thrown))
+    }
+
+    /// Lets the job run.
+    fn start(&self) -> Result<(), String> {
+        self.give(&JsValue::from_str("run"))
     }
 
     async fn next(&mut self) -> Result<JsValue, String> {
@@ -91,15 +98,73 @@ impl fmt::Debug for Isolate {
     }
 }
 
+/// The right to use an isolate once. When it is dropped, the isolate is ended and another one started in its place: in
+/// a moment of its own, so that an answer does not wait for it.
+#[derive(Debug)]
+pub struct Lease {
+    isolate: Option<Isolate>,
+    isolates: Rc<Isolates>,
+}
+
+impl Lease {
+    /// Hands the isolate its one job; nothing of it runs yet.
+    ///
+    /// # Errors
+    /// What the browser said of a message that could not be sent.
+    pub fn give(&self, job: &JsValue) -> Result<(), String> {
+        self.isolate.as_ref().map_or(Ok(()), |isolate| isolate.give(job))
+    }
+
+    /// Lets the job run.
+    ///
+    /// # Errors
+    /// What the browser said of a message that could not be sent.
+    pub fn start(&self) -> Result<(), String> {
+        self.isolate.as_ref().map_or(Ok(()), Isolate::start)
+    }
+
+    /// Waits for the answer of the job that was started.
+    ///
+    /// # Errors
+    /// What the browser said of a worker that failed.
+    pub async fn answer(&mut self) -> Result<JsValue, String> {
+        match &mut self.isolate {
+            Some(isolate) => isolate.next().await,
+            None => Err("the worker is gone".to_owned()),
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let (used, isolates) = (self.isolate.take(), Rc::clone(&self.isolates));
+        let replace = move || {
+            drop(used);
+            isolates.refill();
+        };
+        Timeout::new(0, replace).forget();
+    }
+}
+
 /// Isolates that were started ahead, so that a call need not wait for one.
-#[derive(Debug, Default)]
+///
+/// Each has run a trial, a job like any other: the first message and the first instance in a worker cost more than all
+/// later ones together, and nobody waits for them here.
+#[derive(Debug)]
 pub struct Isolates {
+    trial: JsValue,
     idle: RefCell<VecDeque<Isolate>>,
     blob: Cell<bool>,
     url: RefCell<Option<String>>,
 }
 
 impl Isolates {
+    /// No isolates yet; `trial` is the job that each will run first.
+    #[must_use]
+    pub fn new(trial: JsValue) -> Self {
+        Self { trial, idle: RefCell::default(), blob: Cell::new(false), url: RefCell::default() }
+    }
+
     /// Starts isolates until as many as should be are idle.
     pub fn refill(&self) {
         while self.idle.borrow().len() < WASM_IDLE_WORKERS {
@@ -115,12 +180,12 @@ impl Isolates {
     ///
     /// # Errors
     /// What the browser said when it lets no worker start.
-    pub async fn take(&self) -> Result<Isolate, String> {
+    pub async fn take(self: &Rc<Self>) -> Result<Lease, String> {
         loop {
             let idle = self.idle.borrow_mut().pop_front();
             let mut isolate = idle.map_or_else(|| self.spawn(), Ok)?;
             match isolate.ready().await {
-                Ok(()) => return Ok(isolate),
+                Ok(()) => return Ok(Lease { isolate: Some(isolate), isolates: Rc::clone(self) }),
                 Err(why) if self.blob.get() => return Err(why),
                 Err(_) => self.fall_back_to_blob(),
             }
@@ -129,7 +194,7 @@ impl Isolates {
 
     fn spawn(&self) -> Result<Isolate, String> {
         let url = self.url.borrow_mut().get_or_insert_with(|| self.script_url()).clone();
-        Isolate::spawn(&url)
+        Isolate::spawn(&url, &self.trial)
     }
 
     fn fall_back_to_blob(&self) {

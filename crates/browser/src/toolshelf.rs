@@ -6,7 +6,8 @@ use std::fmt;
 use std::rc::{Rc, Weak};
 
 use futures::FutureExt as _;
-use toolshelf_core::call::Answer;
+use gloo_timers::callback::Timeout;
+use toolshelf_core::call::{Answer, Timing};
 use toolshelf_core::limits::{MANIFEST_MAX_BYTES, WASM_MODULE_MAX_BYTES};
 use toolshelf_core::manifest::{MANIFEST_FILE, Manifest, contained_path};
 use toolshelf_core::refusal::{Code, Refusal};
@@ -49,8 +50,8 @@ pub struct CallEvent {
     pub at_ms: f64,
     /// How long it took, in milliseconds.
     pub duration_ms: f64,
-    /// How it ended.
-    pub result: Result<Answer, Refusal>,
+    /// How it ended: where the time of an answer went, or the refusal.
+    pub result: Result<Timing, Refusal>,
 }
 
 /// A shelf that was added.
@@ -160,9 +161,16 @@ impl Toolshelf {
         let result = self.inner.host.call(id, |name| arguments.remove(name)).boxed_local().await;
         let duration_ms =
             result.as_ref().map_or_else(|_| self.inner.clock.now_ms() - start, |answer| answer.duration_ms);
-        let event = CallEvent { tool: id.to_owned(), at_ms: js_sys::Date::now(), duration_ms, result };
-        self.inner.call_listeners.tell(&event);
-        event.result
+        let event = CallEvent {
+            tool: id.to_owned(),
+            at_ms: js_sys::Date::now(),
+            duration_ms,
+            result: result.as_ref().map(|answer| answer.timing).map_err(Clone::clone),
+        };
+        // In a moment of its own: the caller does not wait for those who listen.
+        let inner = Rc::clone(&self.inner);
+        Timeout::new(0, move || inner.call_listeners.tell(&event)).forget();
+        result
     }
 
     /// Adds the shelf in `files`: judges every entry of its manifest and stores the tools that are admitted. A shelf of

@@ -122,6 +122,7 @@ async fn changes_and_calls_are_told_to_those_who_listen() {
     shelf.add(files(&one_tool("mine", &hash_module()))).await.unwrap();
     call(&shelf, "mine", &[]).await;
     call(&shelf, "nope", &[]).await;
+    TimeoutFuture::new(20).await;
     assert_eq!((changes.get(), calls.get()), (1, 2));
 }
 

@@ -40,14 +40,19 @@ pub trait Executor {
     /// A [`CompileFault`].
     fn compile(&self, bounded: Vec<u8>) -> impl Future<Output = Result<Self::Compiled, CompileFault>>;
 
-    /// Runs the ABI's export over `inputs` in a fresh isolate, which is ended `deadline_ms` after it began to run.
-    fn run(
+    /// A fresh isolate that has all that its one run needs, and waits for the word.
+    type Prepared;
+
+    /// Gets a fresh isolate and hands it the module and the inputs. No code of the module runs yet.
+    fn prepare(
         &self,
         compiled: Self::Compiled,
         abi: Abi,
         inputs: Vec<Vec<u8>>,
-        deadline_ms: u32,
-    ) -> impl Future<Output = Run>;
+    ) -> impl Future<Output = Self::Prepared>;
+
+    /// Runs the ABI's export in the isolate, which is ended `deadline_ms` after it began to run.
+    fn run(&self, prepared: Self::Prepared, deadline_ms: u32) -> impl Future<Output = Run>;
 }
 
 /// How a run ended and what it cost.

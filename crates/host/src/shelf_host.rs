@@ -6,7 +6,10 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 
+use futures::FutureExt as _;
+use futures::future::{OptionFuture, try_join};
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::{Answer, Ran, RunEnd, Timing};
 use toolshelf_core::digest::Digest;
@@ -133,42 +136,63 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
         argument: impl FnMut(&str) -> Option<Vec<u8>>,
     ) -> Result<Answer, Refusal> {
         let start = self.clock.now_ms();
-        let ticket = self.gate.enter()?;
-        let (key, path, admitted, abi) = self.find(id).await?;
-        let file = self.store.module(&key, &path).await.map_err(|fault| fault.refusal(&path))?;
-        check_unchanged(id, file.digest, admitted.digest)?;
-        let bounded = self.preflight(&file, abi)?;
-        let inputs = abi.inputs(argument)?;
+        let mut turn = Box::pin(self.gate.enter()?.permit());
+        let tool = self.find(id).await?;
+        let mut inputs = tool.abi.inputs(argument)?;
         let input_bytes = inputs.iter().map(Vec::len).sum();
-        let verified = self.clock.now_ms();
+        let kept = self.compiled.borrow().get(tool.admitted.digest);
 
-        let permit = ticket.permit().await;
-        let granted = self.clock.now_ms();
-        let compiled = match bounded {
-            Preflight::Compiled(compiled) => compiled,
-            Preflight::Bounded(bounded) => self.compile(file.digest, bounded).await?,
+        // Where it is this call's turn at once, an isolate gets ready while the module is read and hashed.
+        let early = (&mut turn).now_or_never();
+        let ahead = kept.clone().filter(|_| early.is_some());
+        let ahead = ahead.map(|compiled| self.executor.prepare(compiled, tool.abi, mem::take(&mut inputs)));
+        let ahead = async { Ok(OptionFuture::from(ahead).await) };
+        let (verified, ahead) = try_join(self.verify(id, &tool, kept.is_some()), ahead).await?;
+        let verified_at = self.clock.now_ms();
+
+        let permit = match early {
+            Some(permit) => permit,
+            None => turn.await,
         };
-        let compiled_at = self.clock.now_ms();
-        let run = self.executor.run(compiled, abi, inputs, WASM_CALL_DEADLINE_MS).await;
+        let granted = self.clock.now_ms();
+        let prepared = match ahead {
+            Some(prepared) => prepared,
+            None => {
+                let compiled = match kept {
+                    Some(compiled) => compiled,
+                    None => self.compile(&verified).await?,
+                };
+                self.executor.prepare(compiled, tool.abi, inputs).await
+            }
+        };
+        let run = self.executor.run(prepared, WASM_CALL_DEADLINE_MS).await;
+        let end = self.clock.now_ms();
         if run.end == RunEnd::DeadlinePassed {
             self.cool(permit)
         } else {
             drop(permit)
         }
 
+        let queue_ms = granted - verified_at;
         let timing = Timing {
-            verify_ms: verified - start + (compiled_at - granted),
-            queue_ms: granted - verified,
+            verify_ms: (end - start - queue_ms - run.worker_ms - run.run_ms).max(0.0),
+            queue_ms,
             worker_ms: run.worker_ms,
             run_ms: run.run_ms,
         };
-        let duration_ms = self.clock.now_ms() - start;
-        let ran = Ran { tool: id.to_owned(), abi, digest: file.digest, input_bytes, duration_ms, timing };
+        let ran = Ran {
+            tool: id.to_owned(),
+            abi: tool.abi,
+            digest: verified.digest,
+            input_bytes,
+            duration_ms: end - start,
+            timing,
+        };
         ran.answer(run.end)
     }
 
     /// Where the tool's module is, what was admitted, and how it is called.
-    async fn find(&self, id: &str) -> Result<(String, String, Admitted, Abi), Refusal> {
+    async fn find(&self, id: &str) -> Result<Found, Refusal> {
         if self.readings.borrow().is_none() {
             self.read().await?;
         }
@@ -188,21 +212,26 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
                 format!("the entry of {id:?} names no ABI that the host drives"),
             )
         })?;
-        Ok((key.clone(), contained_path(&tool.wasm_path)?, admitted, abi))
+        Ok(Found { shelf: key.clone(), path: contained_path(&tool.wasm_path)?, admitted, abi })
     }
 
-    /// The same digest has the same verdict, so what is compiled already is not judged again.
-    fn preflight(&self, file: &Hashed, abi: Abi) -> Result<Preflight<E::Compiled>, Refusal> {
-        if let Some(compiled) = self.compiled.borrow().get(file.digest) {
-            return Ok(Preflight::Compiled(compiled));
+    /// Reads the module, hashes what was read and compares it with what was admitted. The same digest has the same
+    /// verdict, so what is compiled already is not judged again.
+    async fn verify(&self, id: &str, tool: &Found, judged: bool) -> Result<Verified, Refusal> {
+        let file = self.store.module(&tool.shelf, &tool.path).await;
+        let file = file.map_err(|fault| fault.refusal(&tool.path))?;
+        check_unchanged(id, file.digest, tool.admitted.digest)?;
+        if judged {
+            return Ok(Verified { digest: file.digest, bounded: None });
         }
         let module = Module::read(&file.bytes)?;
         let bounded = bounded(&module)?;
-        module.check_abi(abi)?;
-        Ok(Preflight::Bounded(bounded))
+        module.check_abi(tool.abi)?;
+        Ok(Verified { digest: file.digest, bounded: Some(bounded) })
     }
 
-    async fn compile(&self, digest: Digest, bounded: Vec<u8>) -> Result<E::Compiled, Refusal> {
+    async fn compile(&self, verified: &Verified) -> Result<E::Compiled, Refusal> {
+        let bounded = verified.bounded.clone().unwrap_or_default();
         let compiled = self.executor.compile(bounded).await.map_err(|fault| match fault {
             CompileFault::Invalid(message) => Refusal::new(
                 Code::WasmInvalid,
@@ -215,7 +244,7 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
                 ),
             ),
         })?;
-        self.compiled.borrow_mut().keep(digest, compiled.clone());
+        self.compiled.borrow_mut().keep(verified.digest, compiled.clone());
         Ok(compiled)
     }
 
@@ -226,9 +255,18 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
     }
 }
 
-enum Preflight<T> {
-    Compiled(T),
-    Bounded(Vec<u8>),
+/// A tool that can be called, and where its module is.
+struct Found {
+    shelf: String,
+    path: String,
+    admitted: Admitted,
+    abi: Abi,
+}
+
+/// What was read in this call: its digest is the admitted one. `bounded` is the copy to compile, where that is not done.
+struct Verified {
+    digest: Digest,
+    bounded: Option<Vec<u8>>,
 }
 
 /// Compiled modules by digest, the oldest first to go.

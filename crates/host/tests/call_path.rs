@@ -65,13 +65,18 @@ impl Default for Isolates {
 
 impl Executor for Isolates {
     type Compiled = ();
+    type Prepared = Vec<Vec<u8>>;
 
     async fn compile(&self, _bounded: Vec<u8>) -> Result<(), CompileFault> {
         self.compiled.set(self.compiled.get() + 1);
         self.compile.clone()
     }
 
-    async fn run(&self, (): (), _abi: Abi, inputs: Vec<Vec<u8>>, _deadline_ms: u32) -> Run {
+    async fn prepare(&self, (): (), _abi: Abi, inputs: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        inputs
+    }
+
+    async fn run(&self, inputs: Vec<Vec<u8>>, _deadline_ms: u32) -> Run {
         self.given.borrow_mut().push(inputs);
         let held = self.held.borrow_mut().pop();
         if let Some(held) = held {

@@ -2,6 +2,7 @@
 //!
 //! A failing step does not stop the others, so that one run shows all there is to mend.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -141,30 +142,32 @@ fn fmt() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    sh::run(sh::cargo().args(["clippy", "--quiet", "--all-targets", "--", "--deny", "warnings"]))?;
-    sh::run(sh::cargo().args([
-        "clippy",
-        "--quiet",
-        "--package",
-        "e2e",
-        "--all-targets",
-        "--",
-        "--deny",
-        "warnings",
-    ]))
+    sh::run(&mut clippy_of(&[], &["--all-targets"]))?;
+    sh::run(&mut clippy_of(&["e2e", "toolshelf-app"], &["--all-targets"]))
 }
 
+/// The tests of a wasm32 crate need its dev-dependencies, which those of the native crates would not build with.
 fn clippy_wasm() -> Result<()> {
-    let mut clippy = sh::cargo();
-    clippy.args(["clippy", "--quiet", "--target", pins::WASM_TARGET]);
-    for name in WASM_CRATES {
-        clippy.args(["--package", name]);
-    }
-    sh::run(clippy.args(["--", "--deny", "warnings"]))
+    let target = ["--target", pins::WASM_TARGET];
+    sh::run(&mut clippy_of(&WASM_CRATES, &target))?;
+    sh::run(&mut clippy_of(&["toolshelf-browser"], &[&target[..], &["--tests"]].concat()))
 }
 
+/// Clippy with warnings as errors, of the default members where no package is named.
+fn clippy_of(packages: &[&str], more: &[&str]) -> Command {
+    let mut clippy = sh::cargo();
+    clippy.args(["clippy", "--quiet"]).args(more);
+    for package in packages {
+        clippy.args(["--package", package]);
+    }
+    clippy.args(["--", "--deny", "warnings"]);
+    clippy
+}
+
+/// The page's own logic is tested natively too, apart from the default members, whose features it must not change.
 fn unit() -> Result<()> {
-    sh::run(sh::cargo().args(["test", "--no-fail-fast"]))
+    sh::run(sh::cargo().args(["test", "--no-fail-fast"]))?;
+    sh::run(sh::cargo().args(["test", "--no-fail-fast", "--lib", "--package", "toolshelf-app"]))
 }
 
 /// The runner of wasm-bindgen drives the browser; the switches that it gets are in `webdriver.json`.

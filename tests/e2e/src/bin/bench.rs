@@ -28,6 +28,7 @@ async fn main() -> Result<()> {
     let script = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let page = Page::start().await?;
     page.open("").await?;
+    page.wait_until("the shelf to open", "return !!globalThis.toolshelf", Vec::new()).await?;
     page.set_script_patience(Duration::from_secs(600)).await?;
     println!("measuring in headless Chromium, up to 10 minutes…");
     let mut result = page.run_async_js(&script, Vec::new()).await?;
