@@ -17,10 +17,15 @@ use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::shelf::{FileFault, Hashed};
 use toolshelf_host::{Clock, CompileFault, Executor, Run, ShelfHost, ShelfStore};
 
+/// Files by their path.
+type Folder = BTreeMap<String, Vec<u8>>;
+/// The inputs of one call.
+type Inputs = Vec<Vec<u8>>;
+
 /// Shelves in memory. `reads` counts how often a module was read.
 #[derive(Clone, Default)]
 struct Store {
-    shelves: Rc<RefCell<BTreeMap<String, BTreeMap<String, Vec<u8>>>>>,
+    shelves: Rc<RefCell<BTreeMap<String, Folder>>>,
     reads: Rc<Cell<usize>>,
 }
 
@@ -52,7 +57,7 @@ struct Isolates {
     compile: Result<(), CompileFault>,
     end: RunEnd,
     compiled: Rc<Cell<usize>>,
-    given: Rc<RefCell<Vec<Vec<Vec<u8>>>>>,
+    given: Rc<RefCell<Vec<Inputs>>>,
     held: Rc<RefCell<Vec<oneshot::Receiver<()>>>>,
 }
 
@@ -65,18 +70,18 @@ impl Default for Isolates {
 
 impl Executor for Isolates {
     type Compiled = ();
-    type Prepared = Vec<Vec<u8>>;
+    type Prepared = Inputs;
 
     async fn compile(&self, _bounded: Vec<u8>) -> Result<(), CompileFault> {
         self.compiled.set(self.compiled.get() + 1);
         self.compile.clone()
     }
 
-    async fn prepare(&self, (): (), _abi: Abi, inputs: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    async fn prepare(&self, (): (), _abi: Abi, inputs: Inputs) -> Inputs {
         inputs
     }
 
-    async fn run(&self, inputs: Vec<Vec<u8>>, _deadline_ms: u32) -> Run {
+    async fn run(&self, inputs: Inputs, _deadline_ms: u32) -> Run {
         self.given.borrow_mut().push(inputs);
         let held = self.held.borrow_mut().pop();
         if let Some(held) = held {
@@ -86,10 +91,12 @@ impl Executor for Isolates {
     }
 }
 
+type Timer = Box<dyn FnOnce()>;
+
 /// A clock that stands still; timers fire when the test says.
 #[derive(Clone, Default)]
 struct Stopped {
-    timers: Rc<RefCell<Vec<Box<dyn FnOnce()>>>>,
+    timers: Rc<RefCell<Vec<Timer>>>,
 }
 
 impl Clock for Stopped {

@@ -102,6 +102,36 @@ for (let done = 0; done < CALLS; done += ROUND) {
   }
 }
 
+// The texts that a minimal line diff finds hardest, at the size that the ABI admits.
+let state = 2463534242;
+const random = () => {
+  state ^= state << 13; state ^= state >>> 17; state ^= state << 5;
+  return (state >>> 0) / 4294967296;
+};
+const textOf = (line) => {
+  let text = "";
+  for (let next = line(); text.length + next.length <= 65536; next = line()) text += next;
+  return text;
+};
+const letters = (count) => () => String.fromCharCode(33 + Math.floor(random() * count)) + "\n";
+const hardTexts = {
+  "two letters": letters(2),
+  "64 letters": letters(64),
+  "half the lines empty": () => (random() < 0.5 ? "\n" : letters(2)()),
+  "most lines empty": () => (random() < 0.9 ? "\n" : letters(20)()),
+  "ordinary words": () => `${["let", "if", "return", "while"][Math.floor(random() * 4)]} value${Math.floor(random() * 300)};\n`,
+};
+const hard = [];
+for (const [name, line] of Object.entries(hardTexts)) {
+  const runs = [];
+  for (let round = 0; round < 3; round++) {
+    const answer = await toolshelf.callWasmTool("diff", { a: textOf(line), b: textOf(line) });
+    if (!answer.ok) throw new Error(`${name}: ${answer.why}`);
+    runs.push(answer.durationMs);
+  }
+  hard.push({ case: "diff of two texts of 65,536 bytes, the slowest of three", subject: name, value: Math.max(...runs), unit: "ms" });
+}
+
 const at = (values, share) => values.toSorted((a, b) => a - b)[Math.floor(values.length * share)];
 const rows = [];
 for (const [label, share] of [["median of a paced call", 0.5], ["p95 of a paced call", 0.95]]) {
@@ -110,4 +140,4 @@ for (const [label, share] of [["median of a paced call", 0.5], ["p95 of a paced 
 for (const name of Object.keys(loops)) {
   rows.push({ case: "closed loop, one caller", subject: name, value: at(loops[name], 0.5), unit: "/s" });
 }
-return { rows };
+return { rows: [...rows, ...hard] };
