@@ -17,18 +17,30 @@
 //! | [`call`] | what a call is given and what it answers |
 //! | [`script`] | the diff script that `buffer-abi/diff` modules write |
 //! | [`declare`] | descriptors and live tool declarations |
+//! | [`placement`] | where a task runs, and how much it may ask for there |
+//! | [`root`] | the folder that a task works in, and who reaches it |
+//! | [`task`] | what is asked, what is recorded, and how a log becomes a record and a view |
+//! | [`address`] | sealed addresses: what a task's owner holds in hand |
+//! | [`redact`] | taking secrets out of what is written anywhere |
 
 pub mod abi;
+pub mod address;
 pub mod call;
 pub mod declare;
 pub mod digest;
 pub mod limits;
 pub mod manifest;
 pub mod module;
+pub mod placement;
+pub mod redact;
 pub mod refusal;
+pub mod root;
 pub mod script;
 pub mod shelf;
+pub mod task;
 
 pub use abi::Abi;
 pub use digest::Digest;
+pub use placement::Placement;
 pub use refusal::{Code, Refusal};
+pub use root::RootDescriptor;

@@ -192,7 +192,7 @@ pub fn contained_path(path: &str) -> Result<String, Refusal> {
     for segment in path.split('/') {
         match segment {
             "" => return outside("is absolute or has an empty segment"),
-            ".." => return outside("leaves the shelf's folder"),
+            ".." => return outside("leaves the folder that it is in"),
             "." => {}
             name => kept.push(name),
         }

@@ -125,7 +125,7 @@ codes! {
         "The worker ended without an answer.",
         "Try again; if it happens each time, tell us.";
     UnknownTool = "unknown-tool",
-        "No tool of that id is on the shelf.",
+        "No tool of that name can be called here.",
         "List the tools to see which there are.";
     InvalidArgument = "invalid-argument",
         "An argument is not of the form that the call takes.",
@@ -133,6 +133,126 @@ codes! {
     StorageUnavailable = "storage-unavailable",
         "The place where shelves are kept cannot be read or written.",
         "Free some space, or allow the page to store data.";
+    UnboundedExecutor = "unbounded-executor",
+        "The executor names no bounds, or bounds beyond what its placement grants.",
+        "Ask for less time or output, or choose a placement that grants more.";
+    PlacementUnavailable = "placement-unavailable",
+        "The environment has no known placement, or no host serves it here.",
+        "Choose an environment that is connected.";
+    EnvironmentMismatch = "environment-mismatch",
+        "The host of that placement serves another environment.",
+        "Choose the environment that the host serves, or connect the other one.";
+    RootNotDeclared = "root-not-declared",
+        "No root is named, or what is named describes none.",
+        "Choose a folder for the task.";
+    RootNotReachableFromHere = "root-not-reachable-from-here",
+        "The root exists for another placement and cannot be reached from this one.",
+        "Choose a folder of this placement, or a placement that reaches the folder.";
+    ProtectedAudit = "protected-audit",
+        "The path is in the folder of the journal, which no tool reads or writes.",
+        "Use another path.";
+    InvalidTask = "invalid-task",
+        "A task is not an object with an agent and a text.",
+        "Send `agent` and `task`.";
+    TaskAuthorityField = "task-authority-field",
+        "A task has a field that only the host may set.",
+        "Leave the field out.";
+    AgentRequired = "agent-required",
+        "No agent is named, or it is not 1 to 80 letters, digits, `.`, `_` and `-`.",
+        "Name the agent.";
+    TaskInputOverBudget = "task-input-over-budget",
+        "The task's text is longer than a host takes.",
+        "Shorten it, or name a file.";
+    InvalidTaskContext = "invalid-task-context",
+        "The task's context is no list.",
+        "Leave `context` out.";
+    TaskContextUnavailable = "task-context-unavailable",
+        "The task has context, which no host hands over yet.",
+        "Write what matters into the task, and leave `context` empty.";
+    TaskCallIdRequired = "task-call-id-required",
+        "No call id is given, or it is not 1 to 160 letters, digits, `.`, `_`, `:` and `-`.",
+        "Give each delegation an id of its own; repeat it only to repeat the call.";
+    TaskCallIdConflict = "task-call-id-conflict",
+        "The call id was used for another task.",
+        "Use a new call id.";
+    TaskOwnerUnverified = "task-owner-unverified",
+        "Nobody has said who calls.",
+        "Sign in, or give the caller's identity.";
+    TaskOwnerMismatch = "task-owner-mismatch",
+        "The address was not sealed for this caller by this host.",
+        "Use the address as it was handed out, as its owner; keys that were lost cannot be restored.";
+    TaskOwnerUnconfirmed = "task-owner-unconfirmed",
+        "Another life of the host has the task, and nobody knows whether it goes on.",
+        "Try again later, or look where the task was started.";
+    InvalidTaskAddress = "invalid-task-address",
+        "The text is no task's address, or more than the address was sent.",
+        "Send `address` alone, as it was handed out.";
+    TaskNotFound = "task-not-found",
+        "The journal does not know the task.",
+        "It may have been cleared with the page's data; delegate it again.";
+    TaskNotRunning = "task-not-running",
+        "The task has ended already.",
+        "Look at its status.";
+    TaskEnvironmentChanged = "task-environment-changed",
+        "The address is of another environment.",
+        "Ask the environment that the task was given to.";
+    TaskEnvironmentUnverified = "task-environment-unverified",
+        "The host's own identity is not of the form that it must be.",
+        "Set the host up again.";
+    TaskRootUnavailable = "task-root-unavailable",
+        "No root that this placement reaches is selected, or it is gone.",
+        "Select a folder.";
+    TaskRootReplaced = "task-root-replaced",
+        "The root's folder is another one than at admission.",
+        "Put the folder back, or delegate the task again.";
+    TaskCapacityExhausted = "task-capacity-exhausted",
+        "As many tasks run as the placement grants.",
+        "Wait for one to end, or cancel one.";
+    TaskPersistenceFailed = "task-persistence-failed",
+        "The journal did not take what must be written before anything runs.",
+        "Free some space, or allow the page to store data; nothing has run.";
+    TaskAuditUnavailable = "task-audit-unavailable",
+        "The journal cannot be read, or contradicts itself.",
+        "Look at the journal's file; do not mend it by hand without a copy.";
+    TaskAdmissionFailed = "task-admission-failed",
+        "The task was not admitted for a reason without a name of its own.",
+        "Try again; if it happens each time, tell us.";
+    TaskDeadline = "task-deadline",
+        "The task ran past its deadline and was ended.",
+        "Ask for less in one task.";
+    TaskCancelled = "task-cancelled",
+        "The executor says that it was cancelled.",
+        "Delegate the task again if that was not intended.";
+    TaskInvalidResult = "task-invalid-result",
+        "The executor answered with something that is no text.",
+        "Tell the executor's author.";
+    TaskOutputOverBudget = "task-output-over-budget",
+        "The answer is longer than the executor's bounds.",
+        "Ask for less in one task.";
+    ExecutorUnavailable = "executor-unavailable",
+        "Nothing is there that could execute tasks.",
+        "Set an executor up, or choose another placement.";
+    ExecutorFailed = "executor-failed",
+        "The executor ended in a fault.",
+        "Look at the task's last progress; try again.";
+    EnvironmentEndedOutcomeUnknown = "environment-ended-outcome-unknown",
+        "What ran the task is gone, and nobody saw how the task ended.",
+        "Look at what the task has changed before it is delegated again.";
+    AdmissionUnconfirmed = "admission-unconfirmed",
+        "The task was written down, but its delegation was given up before it was started.",
+        "Delegate it again with a new call id.";
+    CancelFailed = "cancel-failed",
+        "The request to cancel could not be written down.",
+        "Try again.";
+    AgentNotConfigured = "agent-not-configured",
+        "The environment has no agent of that name.",
+        "List the agents, or configure this one.";
+    AgentEnvironmentMismatch = "agent-environment-mismatch",
+        "The agent is configured for another environment.",
+        "Choose the agent's environment.";
+    UnsupportedRuntimeCapability = "unsupported-runtime-capability",
+        "The agent needs what this runtime does not have.",
+        "Choose another placement.";
 }
 
 impl fmt::Display for Code {

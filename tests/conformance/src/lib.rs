@@ -3,6 +3,8 @@
 //! The cases live in `cases/*.json`; this crate turns them into bytes. Hosts are no dependency of it: each host's tests
 //! run the cases against itself, so that two hosts cannot drift apart.
 
+pub mod redaction;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
