@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`isolate`] | single-use workers, a few of them started ahead |
 //! | [`executor`] | a call in an isolate, ended at its deadline |
-//! | [`storage`] | shelves in IndexedDB, or in memory where there is none |
+//! | [`storage`] | shelves in IndexedDB, small modules in `localStorage`; or all in memory where there is neither |
 //! | [`builtin`] | the shelf that comes with the page |
 //! | [`pick`] | files that a person picked or dropped |
 //! | [`toolshelf`] | all of it together, as the page uses it |
@@ -20,6 +20,7 @@ pub mod executor;
 pub mod isolate;
 mod js;
 pub mod pick;
+mod small;
 pub mod storage;
 pub mod toolshelf;
 

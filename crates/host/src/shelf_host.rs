@@ -6,10 +6,9 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::mem;
 
 use futures::FutureExt as _;
-use futures::future::{OptionFuture, try_join};
+use futures::future::try_join;
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::{Answer, Ran, RunEnd, Timing};
 use toolshelf_core::digest::Digest;
@@ -138,16 +137,27 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
         let start = self.clock.now_ms();
         let mut turn = Box::pin(self.gate.enter()?.permit());
         let tool = self.find(id).await?;
-        let mut inputs = tool.abi.inputs(argument)?;
-        let input_bytes = inputs.iter().map(Vec::len).sum();
         let kept = self.compiled.borrow().get(tool.admitted.digest);
 
-        // Where it is this call's turn at once, an isolate gets ready while the module is read and hashed.
+        // While the module is read and hashed, the inputs are taken; and where it is this call's turn at once, an
+        // isolate gets ready. No code of the module runs for that.
         let early = (&mut turn).now_or_never();
-        let ahead = kept.clone().filter(|_| early.is_some());
-        let ahead = ahead.map(|compiled| self.executor.prepare(compiled, tool.abi, mem::take(&mut inputs)));
-        let ahead = async { Ok(OptionFuture::from(ahead).await) };
-        let (verified, ahead) = try_join(self.verify(id, &tool, kept.is_some()), ahead).await?;
+        let ready = kept.as_ref().filter(|_| early.is_some());
+        let ahead = async {
+            let inputs = tool.abi.inputs(argument)?;
+            let input_bytes = inputs.iter().map(Vec::len).sum();
+            Ok((
+                input_bytes,
+                match ready {
+                    Some(compiled) => {
+                        Inputs::With(self.executor.prepare(compiled.clone(), tool.abi, inputs).await)
+                    }
+                    None => Inputs::Alone(inputs),
+                },
+            ))
+        };
+        let (verified, (input_bytes, ahead)) =
+            try_join(self.verify(id, &tool, kept.is_some()), ahead).await?;
         let verified_at = self.clock.now_ms();
 
         let permit = match early {
@@ -156,8 +166,8 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
         };
         let granted = self.clock.now_ms();
         let prepared = match ahead {
-            Some(prepared) => prepared,
-            None => {
+            Inputs::With(prepared) => prepared,
+            Inputs::Alone(inputs) => {
                 let compiled = match kept {
                     Some(compiled) => compiled,
                     None => self.compile(&verified).await?,
@@ -253,6 +263,12 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
             self.clock.after(WASM_REAP_MS, Box::new(|| cooling.end()));
         }
     }
+}
+
+/// The inputs of a call: with the isolate that has them already, or alone.
+enum Inputs<P> {
+    With(P),
+    Alone(Vec<Vec<u8>>),
 }
 
 /// A tool that can be called, and where its module is.
