@@ -39,5 +39,9 @@ pub const MANIFEST_MAX_BYTES: usize = 1024 * 1024;
 pub const SHELF_MAX_TOOLS: usize = 256;
 /// Longest tool id, in characters. Model providers allow no longer function names.
 pub const TOOL_ID_MAX_CHARS: usize = 64;
+/// Longest name or version of a shelf that is shown, in characters; more is cut.
+pub const SHELF_NAME_MAX_CHARS: usize = 120;
+/// Longest description of a tool that is shown, in characters; more is cut.
+pub const DESCRIPTION_MAX_CHARS: usize = 1_000;
 /// Longest path in a manifest, in bytes.
 pub const SHELF_PATH_MAX_BYTES: usize = 1_024;

@@ -7,7 +7,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::limits::{MANIFEST_MAX_BYTES, SHELF_MAX_TOOLS, SHELF_PATH_MAX_BYTES, TOOL_ID_MAX_CHARS};
+use crate::limits::{
+    DESCRIPTION_MAX_CHARS, MANIFEST_MAX_BYTES, SHELF_MAX_TOOLS, SHELF_NAME_MAX_CHARS, SHELF_PATH_MAX_BYTES,
+    TOOL_ID_MAX_CHARS,
+};
 use crate::refusal::{Code, Refusal, cut};
 use crate::shelf::Tool;
 
@@ -93,13 +96,13 @@ impl Manifest {
             Value::Array(tools) => Self::with_tools(None, None, tools),
             Value::Object(mut object) => match object.remove("tools") {
                 Some(Value::Array(tools)) => {
-                    Self::with_tools(text(&object, "name"), text(&object, "version"), tools)
+                    Self::with_tools(label(&object, "name"), label(&object, "version"), tools)
                 }
                 Some(other) => Err(ManifestFault::ToolsNotArray(kind(&other))),
                 None if object.contains_key("wasm") || object.contains_key("id") => {
                     Self::with_tools(None, None, vec![Value::Object(object)])
                 }
-                None => Self::with_tools(text(&object, "name"), text(&object, "version"), Vec::new()),
+                None => Self::with_tools(label(&object, "name"), label(&object, "version"), Vec::new()),
             },
             other => Err(ManifestFault::WrongForm(kind(&other))),
         }
@@ -132,8 +135,8 @@ impl Entry {
             id: text(entry, "id"),
             wasm: text(entry, "wasm"),
             digest: text(entry, "digest"),
-            description: text(entry, "description").unwrap_or_default(),
-            capability: text(entry, "capability").unwrap_or_default(),
+            description: cut(&text(entry, "description").unwrap_or_default(), DESCRIPTION_MAX_CHARS),
+            capability: label(entry, "capability").unwrap_or_default(),
             abi: text(entry, "abi"),
         }
     }
@@ -200,6 +203,11 @@ pub fn contained_path(path: &str) -> Result<String, Refusal> {
     if kept.is_empty() { outside("names no file") } else { Ok(kept.join("/")) }
 }
 
+/// A short text that is only shown.
+fn label(object: &Map<String, Value>, key: &str) -> Option<String> {
+    Some(cut(&text(object, key)?, SHELF_NAME_MAX_CHARS))
+}
+
 fn text(object: &Map<String, Value>, key: &str) -> Option<String> {
     object.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
@@ -262,6 +270,18 @@ mod tests {
         assert_eq!(manifest.entries, [Entry::default(), Entry::default()]);
         assert_eq!(manifest.entries[0].label(), UNNAMED);
         assert_eq!(manifest.entries[0].locate().unwrap_err().code, Code::WasmUnreadable);
+    }
+
+    #[test]
+    fn texts_that_are_only_shown_are_cut() {
+        let long = "é".repeat(100_000);
+        let manifest =
+            format!(r#"{{"name":"{long}","tools":[{{"description":"{long}","capability":"{long}"}}]}}"#);
+        let manifest = Manifest::read(manifest.as_bytes()).unwrap();
+        let chars = |text: &str| text.chars().count();
+        assert_eq!(manifest.name.as_deref().map(chars), Some(SHELF_NAME_MAX_CHARS + 1));
+        assert_eq!(chars(&manifest.entries[0].description), DESCRIPTION_MAX_CHARS + 1);
+        assert_eq!(chars(&manifest.entries[0].capability), SHELF_NAME_MAX_CHARS + 1);
     }
 
     #[test]
