@@ -185,7 +185,8 @@ async fn arguments(args: &JsValue) -> Result<Vec<(String, Vec<u8>)>, Refusal> {
     let object = object.ok_or_else(|| invalid("the arguments must be an object"))?;
     let mut arguments = Vec::new();
     for key in Object::keys(object).iter().filter_map(|key| key.as_string()) {
-        let value = js::get(object, &key);
+        let value = Reflect::get(object, &JsValue::from_str(&key));
+        let value = value.map_err(|_| invalid(format!("argument `{key}` cannot be read")))?;
         if !value.is_undefined() && !value.is_null() {
             let bytes = argument_bytes(&key, &value).await?;
             arguments.push((key, bytes));

@@ -201,9 +201,14 @@ async fn the_console_api_takes_and_gives_plain_objects() {
     }
     let number = run("return await toolshelf.callWasmTool('hash', { input: 12 })").await;
     assert_eq!(number["inputBytes"], 2);
-    for bad in
-        ["7", "{ id: 1 }", "'hash', [1]", "'hash', 'text'", "'hash', { input: { toString() { throw 1 } } }"]
-    {
+    for bad in [
+        "7",
+        "{ id: 1 }",
+        "'hash', [1]",
+        "'hash', 'text'",
+        "'hash', { input: { toString() { throw 1 } } }",
+        "'hash', { get input() { throw 1 } }",
+    ] {
         let refusal = run(&format!("return await toolshelf.callWasmTool({bad})")).await;
         assert_eq!(refusal["refused"], "invalid-argument", "{bad}: {refusal}");
     }
