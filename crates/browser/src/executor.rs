@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use futures::future::{Either, select};
 use gloo_timers::future::TimeoutFuture;
 use js_sys::{Array, Uint8Array, WebAssembly};
-use toolshelf_core::abi::Abi;
+use toolshelf_core::abi::{Abi, Output};
 use toolshelf_core::call::RunEnd;
 use toolshelf_core::limits::WASM_CALL_DEADLINE_MS;
 use toolshelf_core::module::Module;
@@ -109,41 +109,44 @@ fn trial() -> JsValue {
     // (module (memory (export "memory") 1) (func (export "f") (param i32) (result i32) (local.get 0)))
     const MODULE: &[u8] = b"\0asm\x01\0\0\0\x01\x06\x01\x60\x01\x7f\x01\x7f\x03\x02\x01\0\x05\x03\x01\0\x01\
         \x07\x0e\x02\x06memory\x02\0\x01f\0\0\x0a\x06\x01\x04\0\x20\0\x0b";
-    let bytes = Uint8Array::from(MODULE);
-    let Ok(module) = WebAssembly::Module::new(&bytes) else {
+    let Ok(module) = WebAssembly::Module::new(&Uint8Array::from(MODULE)) else {
         // Without WebAssembly no call comes this far; the worker's answer to this is an answer all the same.
         return JsValue::NULL;
     };
-    let input = js::object(&[("addr", 0.into()), ("bytes", bytes.into())]);
-    let output = js::object(&[("addr", 0.into()), ("maxBytes", 8.into()), ("fixed", true.into())]);
-    let job = js::object(&[
-        ("module", module.into()),
-        ("starts", false.into()),
-        ("export", "f".into()),
-        ("needed", 0.into()),
-        ("inputs", Array::of1(&input).into()),
-        ("output", output.into()),
-    ]);
-    job.into()
+    let output = Output { addr: 0, max_bytes: 8, fixed: true };
+    message(&Compiled { module, starts: false }, "f", 0, &[(0, MODULE)], output)
 }
 
 /// The one job that an isolate is given.
 fn job(compiled: &Compiled, abi: Abi, inputs: &[Vec<u8>]) -> JsValue {
     let layout = abi.layout();
-    let buffers = layout.inputs.iter().zip(inputs).map(|(input, bytes)| {
-        js::object(&[("addr", input.addr.into()), ("bytes", Uint8Array::from(&bytes[..]).into())])
+    let buffers: Vec<_> =
+        layout.inputs.iter().zip(inputs).map(|(input, bytes)| (input.addr, &bytes[..])).collect();
+    message(compiled, layout.export, abi.memory_required(), &buffers, layout.output)
+}
+
+/// A job as `worker.js` reads it. `buffers` are the inputs with their addresses.
+fn message(
+    compiled: &Compiled,
+    export: &str,
+    needed: u64,
+    buffers: &[(u32, &[u8])],
+    output: Output,
+) -> JsValue {
+    let inputs = buffers.iter().map(|(addr, bytes)| {
+        js::object(&[("addr", (*addr).into()), ("bytes", Uint8Array::from(*bytes).into())])
     });
     let output = js::object(&[
-        ("addr", layout.output.addr.into()),
-        ("maxBytes", layout.output.max_bytes.into()),
-        ("fixed", layout.output.fixed.into()),
+        ("addr", output.addr.into()),
+        ("maxBytes", output.max_bytes.into()),
+        ("fixed", output.fixed.into()),
     ]);
     let job = js::object(&[
         ("module", (&compiled.module).into()),
         ("starts", compiled.starts.into()),
-        ("export", layout.export.into()),
-        ("needed", (abi.memory_required() as f64).into()),
-        ("inputs", buffers.collect::<Array>().into()),
+        ("export", export.into()),
+        ("needed", (needed as f64).into()),
+        ("inputs", inputs.collect::<Array>().into()),
         ("output", output.into()),
     ]);
     job.into()

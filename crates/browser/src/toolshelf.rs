@@ -11,7 +11,7 @@ use toolshelf_core::call::{Answer, Timing};
 use toolshelf_core::limits::{MANIFEST_MAX_BYTES, WASM_MODULE_MAX_BYTES};
 use toolshelf_core::manifest::{MANIFEST_FILE, Manifest, contained_path};
 use toolshelf_core::refusal::{Code, Refusal};
-use toolshelf_core::shelf::{FileFault, Hashed, Tool};
+use toolshelf_core::shelf::{FileFault, Hashed, Shelf, Tool};
 use toolshelf_host::gate::Stats;
 use toolshelf_host::{Clock as _, Reading, ShelfHost, admit_all};
 use wasm_bindgen::prelude::*;
@@ -266,13 +266,9 @@ impl Toolshelf {
     }
 
     async fn ids_taken_by_others(&self, key: &str) -> Result<HashMap<String, String>, Refusal> {
-        let mut taken = HashMap::new();
-        for reading in self.read().await?.into_iter().filter(|reading| reading.key != key) {
-            let Ok(shelf) = reading.shelf else { continue };
-            let admitted = shelf.tools.into_iter().filter(|tool| tool.verdict.is_ok());
-            taken.extend(admitted.map(|tool| (tool.id, shelf.name.clone())));
-        }
-        Ok(taken)
+        let others = self.read().await?.into_iter().filter(|reading| reading.key != key);
+        let shelves: Vec<_> = others.filter_map(|reading| reading.shelf.ok()).collect();
+        Ok(shelves.iter().flat_map(Shelf::held_ids).collect())
     }
 }
 

@@ -9,9 +9,9 @@ use serde::{Serialize, Serializer};
 
 use crate::abi::Abi;
 use crate::digest::Digest;
-use crate::limits::{WASM_MEMORY_MAX_PAGES, WASM_MODULE_MAX_BYTES};
+use crate::limits::WASM_MEMORY_MAX_PAGES;
 use crate::manifest::{Entry, Manifest};
-use crate::module::{Module, check_size};
+use crate::module::{Module, ModuleFault, check_size};
 use crate::refusal::{Code, Refusal, cut};
 
 /// A shelf whose manifest could be read. On the wire `{ok: true, dir, name, version, tools}`.
@@ -79,12 +79,7 @@ impl FileFault {
             Self::Missing => {
                 Refusal::new(Code::WasmUnreadable, format!("{shown:?} is not in the shelf's folder"))
             }
-            Self::TooLarge(bytes) => Refusal::new(
-                Code::OverBudget,
-                format!(
-                    "the module file is {bytes} bytes; the host reads and hashes at most {WASM_MODULE_MAX_BYTES}"
-                ),
-            ),
+            Self::TooLarge(bytes) => ModuleFault::TooLarge(*bytes).into(),
             Self::Unreadable(why) => {
                 Refusal::new(Code::WasmUnreadable, format!("{shown:?} cannot be read: {}", cut(why, 120)))
             }
@@ -234,6 +229,14 @@ pub fn check_unchanged(tool: &str, read: Digest, admitted: Digest) -> Result<(),
         "the bytes changed since admission: {tool:?} now hashes {read}… but {admitted}… was admitted"
     );
     Err(Refusal::new(Code::DigestMismatch, why))
+}
+
+impl Shelf {
+    /// The ids that the shelf holds, each with the shelf's name: what [`Admission::new`] takes for the next one.
+    pub fn held_ids(&self) -> impl Iterator<Item = (String, String)> {
+        let admitted = self.tools.iter().filter(|tool| tool.verdict.is_ok());
+        admitted.map(|tool| (tool.id.clone(), self.name.clone()))
+    }
 }
 
 impl Tool {

@@ -100,8 +100,7 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
         for key in self.store.shelves().await? {
             let shelf = self.read_one(&key, &taken).await;
             if let Ok(shelf) = &shelf {
-                let admitted = shelf.tools.iter().filter(|tool| tool.verdict.is_ok());
-                taken.extend(admitted.map(|tool| (tool.id.clone(), shelf.name.clone())));
+                taken.extend(shelf.held_ids());
             }
             readings.push(Reading { key, shelf });
         }
