@@ -23,5 +23,5 @@ pub use dispatcher::{Dispatcher, PlacementHost};
 pub use gate::Gate;
 pub use ports::{Clock, CompileFault, Executor, Run, ShelfStore};
 pub use shelf_host::{Reading, ShelfHost, admit_all};
-pub use task_host::{Caller, MemoryJournal, Reply, TaskHost, TaskHostConfig};
+pub use task_host::{Caller, MemoryJournal, Reply, TaskHost, TaskHostConfig, Wish};
 pub use task_ports::{Journal, Life, Roots, Sealer, Spawner, TaskClock, TaskExecutor, TaskPlatform};

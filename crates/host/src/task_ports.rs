@@ -170,11 +170,25 @@ pub trait Journal {
     /// As [`record`](Self::record).
     fn address_of(&self, call: &CallKey) -> impl Future<Output = Result<Option<String>, JournalFault>>;
 
-    /// All records, the oldest first.
+    /// Up to `limit` records, the newest first, of those whose position is below `before`; of all when that is `None`.
+    /// Costs what it answers, however many there are.
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    fn records(&self) -> impl Future<Output = Result<Vec<TaskRecord>, JournalFault>>;
+    fn recent(
+        &self,
+        before: Option<u64>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Placed>, JournalFault>>;
+}
+
+/// A record, and where its task was created in the journal. Later tasks have greater positions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// The position.
+    pub position: u64,
+    /// The record.
+    pub record: TaskRecord,
 }
 
 /// What an executor is asked before a task is admitted.
@@ -188,6 +202,8 @@ pub struct Check<'a> {
     pub environment: &'a str,
     /// In which placement.
     pub placement: Placement,
+    /// The deadline that the caller would like, in milliseconds.
+    pub deadline_ms: Option<u32>,
 }
 
 /// What an executor promises. The numbers are its own words; the host checks them.

@@ -18,6 +18,7 @@ use toolshelf_core::task::{
 
 use super::active::Active;
 use super::capacity::Slot;
+use super::reply::Wish;
 use super::report::Reporter;
 use super::{Inner, Reply, unreadable};
 use crate::task_ports::{
@@ -60,6 +61,7 @@ impl<P: TaskPlatform> Inner<P> {
         args: &Value,
         owner: &str,
         call_id: Option<&str>,
+        wish: &Wish,
     ) -> Result<Reply, Refusal> {
         let input = task_input(args)?;
         let call_id = check_call_id(call_id)?;
@@ -70,7 +72,7 @@ impl<P: TaskPlatform> Inner<P> {
         if let Some(address) = stored {
             return self.existing(&address, owner, &input).await;
         }
-        let reserved = self.reserve(&input)?;
+        let reserved = self.reserve(&input, wish)?;
         self.admit(reserved, input, owner, call_id, &call).await
     }
 
@@ -88,9 +90,9 @@ impl<P: TaskPlatform> Inner<P> {
     }
 
     /// Everything that is decided at once. What was reserved is given back by dropping it.
-    fn reserve(&self, input: &TaskInput) -> Result<Reserved<P::Executor>, Refusal> {
+    fn reserve(&self, input: &TaskInput, wish: &Wish) -> Result<Reserved<P::Executor>, Refusal> {
         let placement = self.config.placement;
-        let root = self.root()?;
+        let root = self.root(wish)?;
         let slot = self.capacity.take().ok_or_else(|| {
             let max = placement.bounds().max_active_tasks;
             let why = format!("{max} tasks run, as many as the {placement} placement grants");
@@ -105,7 +107,9 @@ impl<P: TaskPlatform> Inner<P> {
             Refusal::new(Code::ExecutorUnavailable, "nothing is there that could execute tasks")
         })?;
         let environment = &self.config.environment;
-        let terms = executor.check(Check { input, root: &root.descriptor, environment, placement })?;
+        let check =
+            Check { input, root: &root.descriptor, environment, placement, deadline_ms: wish.deadline_ms };
+        let terms = executor.check(check)?;
         let bounds = placement.check_bounds(terms.deadline_ms, terms.max_output_bytes)?;
         if terms.mechanism.trim().is_empty() {
             return Err(Refusal::new(Code::UnboundedExecutor, "the executor does not say how it executes"));
@@ -114,11 +118,11 @@ impl<P: TaskPlatform> Inner<P> {
         Ok(Reserved { slot, executor, root, bounds, mechanism })
     }
 
-    /// The selected root, if this placement reaches it.
-    fn root(&self) -> Result<SelectedRoot, Refusal> {
+    /// The root that the caller wants, or else the selected one, if this placement reaches it.
+    fn root(&self, wish: &Wish) -> Result<SelectedRoot, Refusal> {
         let refuse = |why: String| Refusal::new(Code::TaskRootUnavailable, why);
-        let root =
-            self.platform.roots().selected().ok_or_else(|| refuse("no root is selected".to_owned()))?;
+        let root = wish.root.clone().or_else(|| self.platform.roots().selected());
+        let root = root.ok_or_else(|| refuse("no root is selected".to_owned()))?;
         root.descriptor.check_reachable(self.config.placement).map_err(|fault| refuse(fault.to_string()))?;
         if let RootDescriptor::Machine { environment, .. } = &root.descriptor
             && environment.as_deref() != Some(&*self.config.environment)

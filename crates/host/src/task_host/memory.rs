@@ -2,12 +2,13 @@
 //! whoever uses it says so to the user.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use toolshelf_core::task::{ReduceFault, Reducer, TaskRecord};
 
-use crate::task_ports::{CallKey, Draft, Durability, Journal, JournalFault};
+use crate::task_ports::{CallKey, Draft, Durability, Journal, JournalFault, Placed};
 
 /// Tasks that are kept. The oldest that has ended makes room for a new one.
 const RECORDS_KEPT: usize = 1_000;
@@ -84,10 +85,13 @@ impl Journal for MemoryJournal {
         Ok(self.kept.borrow().calls.get(call).cloned())
     }
 
-    async fn records(&self) -> Result<Vec<TaskRecord>, JournalFault> {
+    async fn recent(&self, before: Option<u64>, limit: usize) -> Result<Vec<Placed>, JournalFault> {
         let kept = self.kept.borrow();
-        let mut tasks: Vec<_> = kept.tasks.values().collect();
-        tasks.sort_by_key(|task| task.created);
-        Ok(tasks.into_iter().filter_map(|task| task.reducer.record().cloned()).collect())
+        let below = |task: &&Task| before.is_none_or(|before| task.created < before);
+        let mut tasks: Vec<_> = kept.tasks.values().filter(below).collect();
+        tasks.sort_by_key(|task| Reverse(task.created));
+        let placed =
+            |task: &Task| Some(Placed { position: task.created, record: task.reducer.record()?.clone() });
+        Ok(tasks.into_iter().take(limit).filter_map(placed).collect())
     }
 }

@@ -35,10 +35,10 @@ use futures::channel::oneshot;
 use serde_json::Value;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 use toolshelf_core::task::time::iso_time;
-use toolshelf_core::task::{TaskState, TaskView};
+use toolshelf_core::task::{TaskRecord, TaskState};
 
 use crate::ports::Clock as _;
-use crate::task_ports::{Journal as _, JournalFault, TaskClock as _, TaskPlatform};
+use crate::task_ports::{Journal as _, JournalFault, Placed, TaskClock as _, TaskPlatform};
 
 mod active;
 mod admit;
@@ -58,8 +58,8 @@ use capacity::Capacity;
 pub use config::{Redact, TaskHostConfig};
 use in_flight::InFlight;
 pub use memory::MemoryJournal;
-use read::Found;
-pub use reply::{Caller, Reply};
+use read::{Found, Resolved};
+pub use reply::{Batch, Caller, Listed, Reply, Wish};
 
 /// The tools of a task host.
 pub const TASK_TOOLS: [&str; 3] = ["delegate_task", "task_status", "cancel_task"];
@@ -129,7 +129,7 @@ impl<P: TaskPlatform> TaskHost<P> {
         inner.config.check_environment()?;
         let owner = check_owner(caller)?;
         match tool {
-            "delegate_task" => inner.delegate(args, owner, caller.call_id.as_deref()).await,
+            "delegate_task" => inner.delegate(args, owner, caller.call_id.as_deref(), &caller.wish).await,
             "task_status" => inner.status(args, owner).await,
             "cancel_task" => inner.cancel(args, owner).await,
             _ => {
@@ -148,23 +148,22 @@ impl<P: TaskPlatform> TaskHost<P> {
         }
     }
 
-    /// All tasks of the caller, the oldest first.
+    /// The caller's tasks among the next `limit` of the journal, the newest first, from `before` on downwards.
     ///
     /// # Errors
     /// [`Code::TaskOwnerUnverified`], and [`Code::TaskAuditUnavailable`] when the journal cannot be read.
-    pub async fn tasks(&self, caller: &Caller) -> Result<Vec<TaskView>, Refusal> {
+    pub async fn recent(&self, caller: &Caller, before: Option<u64>, limit: usize) -> Result<Batch, Refusal> {
         let owner = check_owner(caller)?;
         let inner = &self.inner;
-        let records = inner.platform.journal().records().await.map_err(unreadable)?;
-        let mut views = Vec::new();
-        for record in records.into_iter().filter(|record| record.owner == owner) {
-            let found = match inner.active(&record.address) {
-                Some(task) => Found::Here(task),
-                None => Found::Stored(Box::new(record)),
-            };
-            views.push(inner.show(found).await?);
+        let placed = inner.platform.journal().recent(before, limit).await.map_err(unreadable)?;
+        let next = placed.last().filter(|_| placed.len() == limit).map(|last| last.position);
+        let mut tasks = Vec::new();
+        for Placed { position, record } in placed {
+            if record.owner == owner {
+                tasks.push(inner.listed(position, record).await?);
+            }
         }
-        Ok(views)
+        Ok(Batch { tasks, next })
     }
 }
 
@@ -190,6 +189,17 @@ impl<P: TaskPlatform> Inner<P> {
         };
         self.platform.clock().after(ms, Box::new(wake));
         let _ = woken.await;
+    }
+
+    /// A task as its host lists it.
+    async fn listed(&self, position: u64, record: TaskRecord) -> Result<Listed, Refusal> {
+        let found = match self.active(&record.address) {
+            Some(task) => Found::Here(task),
+            None => Found::Stored(Box::new(record)),
+        };
+        let resolved = self.resolve_fresh(found).await?;
+        let here = matches!(resolved, Resolved::Here(_));
+        Ok(Listed { position, view: resolved.view(), record: resolved.into_record(), here })
     }
 
     fn active(&self, address: &str) -> Option<Rc<Active>> {

@@ -41,11 +41,18 @@ impl Found {
 }
 
 impl Resolved {
-    fn view(&self) -> TaskView {
+    pub(super) fn view(&self) -> TaskView {
         match self {
             Self::Here(task) => task.view(),
             Self::Ended(record) => task_view(record),
             Self::Elsewhere(record) => task_view(record).stale(),
+        }
+    }
+
+    pub(super) fn into_record(self) -> TaskRecord {
+        match self {
+            Self::Here(task) => task.record(),
+            Self::Ended(record) | Self::Elsewhere(record) => *record,
         }
     }
 }
@@ -96,11 +103,15 @@ impl<P: TaskPlatform> Inner<P> {
     /// The view of a task, with what other lives have written about it. A journal that does not answer does not hide a
     /// task that is here.
     pub(super) async fn show(&self, found: Found) -> Result<TaskView, Refusal> {
+        Ok(self.resolve_fresh(found).await?.view())
+    }
+
+    pub(super) async fn resolve_fresh(&self, found: Found) -> Result<Resolved, Refusal> {
         if let Found::Here(task) = &found {
             let _ = task.refresh(self.platform.journal()).await;
             self.forget_if_done(task);
         }
-        Ok(self.resolve(found).await?.view())
+        self.resolve(found).await
     }
 
     /// Ends a task that nobody runs any more, once that is known.

@@ -2,7 +2,9 @@
 
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
-use toolshelf_core::task::{TaskState, TaskView};
+use toolshelf_core::task::{TaskRecord, TaskState, TaskView};
+
+use crate::task_ports::SelectedRoot;
 
 /// Who calls. Comes from whoever authenticated the caller, never from the caller's arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,12 +13,23 @@ pub struct Caller {
     pub owner: Option<String>,
     /// The caller's name of this call.
     pub call_id: Option<String>,
+    /// What the caller would like of a task that it delegates.
+    pub wish: Wish,
+}
+
+/// What a caller would like of a task that it delegates, beside the arguments. The host and the executor decide.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Where it works; `None` for the root that is selected.
+    pub root: Option<SelectedRoot>,
+    /// Within which time, in milliseconds; `None` for what the executor finds right.
+    pub deadline_ms: Option<u32>,
 }
 
 impl Caller {
     /// The caller `owner` in the call `call_id`.
     pub fn new(owner: impl Into<String>, call_id: impl Into<String>) -> Self {
-        Self { owner: Some(owner.into()), call_id: Some(call_id.into()) }
+        Self { owner: Some(owner.into()), call_id: Some(call_id.into()), wish: Wish::default() }
     }
 }
 
@@ -53,6 +66,28 @@ impl Reply {
             Self::Cancelled { .. } => None,
         }
     }
+}
+
+/// A task of a caller, for the host's own page or command line. The record does not leave the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Where the task was created in the journal.
+    pub position: u64,
+    /// All that is known of it.
+    pub record: TaskRecord,
+    /// What its owner is shown.
+    pub view: TaskView,
+    /// Whether this life of the host has it.
+    pub here: bool,
+}
+
+/// Some tasks of a caller, the newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The tasks.
+    pub tasks: Vec<Listed>,
+    /// Where the next batch begins; `None` when there is none.
+    pub next: Option<u64>,
 }
 
 impl Serialize for Reply {

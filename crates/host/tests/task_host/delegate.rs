@@ -6,7 +6,7 @@ use toolshelf_core::RootDescriptor;
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::task::TaskState;
 use toolshelf_host::task_ports::{Durability, SelectedRoot};
-use toolshelf_host::{Caller, Reply, TaskHostConfig};
+use toolshelf_host::{Caller, Reply, TaskHostConfig, Wish};
 
 use crate::world::*;
 
@@ -51,7 +51,7 @@ fn queued_then_running_are_written_before_anything_runs() {
 fn nobody_calls_nothing_and_unknown_tools_are_unknown() {
     let world = World::new();
     let call = |tool: &str, owner: Option<&str>| {
-        let caller = Caller { owner: owner.map(str::to_owned), call_id: None };
+        let caller = Caller { owner: owner.map(str::to_owned), call_id: None, wish: Wish::default() };
         code(&world.call_at(&world.host, tool, json!({}), caller))
     };
     for tool in ["delegate_task", "task_status", "cancel_task", "nope"] {
@@ -67,7 +67,8 @@ fn the_checks_come_in_the_documented_order() {
     let world = World::new();
     let good = json!({"agent": "hash", "task": "do it"});
     let call = |args: &Value, call_id: Option<&str>| {
-        let caller = Caller { owner: Some("ann".into()), call_id: call_id.map(str::to_owned) };
+        let caller =
+            Caller { owner: Some("ann".into()), call_id: call_id.map(str::to_owned), wish: Wish::default() };
         code(&world.call_at(&world.host, "delegate_task", args.clone(), caller))
     };
     let terms = |change: &dyn Fn(&mut toolshelf_host::task_ports::Terms)| {
@@ -259,14 +260,45 @@ fn two_tabs_that_make_the_same_call_make_one_task() {
 }
 
 #[test]
-fn the_owner_s_tasks_are_listed_the_oldest_first() {
+fn the_owner_s_tasks_are_listed_in_batches_the_newest_first() {
     let world = World::new();
-    let addresses = [world.task("c1"), world.task("c2")];
+    let mut addresses = [world.task("c1"), world.task("c2"), world.task("c3")];
+    addresses.reverse();
     world.delegate_as("bob", "c1", "do it").unwrap();
     let host = world.host.clone();
     let listed = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let slot = std::rc::Rc::clone(&listed);
-    world.spawn(async move { *slot.borrow_mut() = host.tasks(&Caller::new("ann", "")).await.unwrap() });
-    let listed: Vec<_> = listed.borrow().iter().map(|view| view.address.clone()).collect();
-    assert_eq!(listed, addresses);
+    world.spawn(async move {
+        let (caller, mut next) = (Caller::new("ann", ""), None);
+        loop {
+            // The batches count all tasks, whoever's they are.
+            let batch = host.recent(&caller, next, 2).await.unwrap();
+            slot.borrow_mut().push(batch.tasks.into_iter().map(|task| task.view.address).collect::<Vec<_>>());
+            let Some(position) = batch.next else { break };
+            next = Some(position);
+        }
+    });
+    let listed = listed.borrow();
+    assert_eq!(listed.concat(), addresses);
+    assert_eq!(listed.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2, 0]);
+}
+
+#[test]
+fn a_caller_may_wish_for_a_root_and_a_deadline_and_the_executor_hears_it() {
+    let world = World::new();
+    let args = json!({"agent": "hash", "task": "do it"});
+    let root = RootDescriptor::Opfs { path: "v1/other".into() };
+    let wish = Wish {
+        root: Some(SelectedRoot { descriptor: root.clone(), identity: None }),
+        deadline_ms: Some(1_234),
+    };
+    let caller = Caller { wish, ..Caller::new("ann", "c1") };
+    let task = world.call_at(&world.host, "delegate_task", args.clone(), caller).unwrap();
+    assert_eq!(task.task().unwrap().root, root);
+    assert_eq!(world.shared.wished.get(), Some(1_234));
+    let machine = RootDescriptor::Machine { path: "/srv".into(), environment: None };
+    let wish = Wish { root: Some(SelectedRoot { descriptor: machine, identity: None }), ..Wish::default() };
+    let caller = Caller { wish, ..Caller::new("ann", "c2") };
+    let refusal = world.call_at(&world.host, "delegate_task", args, caller).unwrap_err();
+    assert_eq!(refusal.code, Code::TaskRootUnavailable);
 }

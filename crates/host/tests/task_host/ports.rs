@@ -15,7 +15,7 @@ use toolshelf_core::refusal::Refusal;
 use toolshelf_core::task::{ReduceFault, TaskRecord, TaskState, TaskView};
 use toolshelf_host::ports::Clock;
 use toolshelf_host::task_ports::{
-    CallKey, Check, Draft, Durability, JournalFault, RunFault, SelectedRoot, TaskRun, Terms,
+    CallKey, Check, Draft, Durability, JournalFault, Placed, RunFault, SelectedRoot, TaskRun, Terms,
 };
 use toolshelf_host::{
     Journal, Life, MemoryJournal, Roots, Sealer, Spawner, TaskClock, TaskExecutor, TaskPlatform,
@@ -66,6 +66,7 @@ pub(crate) struct Shared {
     pub(crate) root_check: RefCell<Result<(), Refusal>>,
     pub(crate) over: RefCell<HashSet<String>>,
     pub(crate) nonce: Cell<u64>,
+    pub(crate) wished: Cell<Option<u32>>,
     pub(crate) updates: RefCell<Vec<(String, TaskState)>>,
 }
 
@@ -128,9 +129,9 @@ impl Journal for FakeJournal {
         self.memory.address_of(call).await
     }
 
-    async fn records(&self) -> Result<Vec<TaskRecord>, JournalFault> {
+    async fn recent(&self, before: Option<u64>, limit: usize) -> Result<Vec<Placed>, JournalFault> {
         self.read()?;
-        self.memory.records().await
+        self.memory.recent(before, limit).await
     }
 }
 
@@ -228,6 +229,7 @@ impl Spawner for Shared {
 impl TaskExecutor for Executor {
     fn check(&self, check: Check<'_>) -> Result<Terms, Refusal> {
         assert!(!check.input.task.is_empty() && !check.environment.is_empty());
+        self.0.wished.set(check.deadline_ms);
         self.0.terms.borrow().clone()
     }
 

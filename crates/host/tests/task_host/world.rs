@@ -63,6 +63,7 @@ impl World {
             root_check: RefCell::new(Ok(())),
             over: RefCell::default(),
             nonce: Cell::default(),
+            wished: Cell::default(),
             updates: RefCell::default(),
         });
         let journal = FakeJournal::default();
