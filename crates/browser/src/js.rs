@@ -1,8 +1,9 @@
 //! Small bridges to JavaScript values.
 
-use js_sys::{Object, Reflect};
+use js_sys::{Array, Function, Object, Promise, Reflect};
 use serde::Serialize;
-use wasm_bindgen::JsValue;
+use wasm_bindgen::{JsCast as _, JsValue};
+use wasm_bindgen_futures::JsFuture;
 
 /// A plain object with `fields`.
 pub(crate) fn object(fields: &[(&str, JsValue)]) -> Object {
@@ -17,6 +18,31 @@ pub(crate) fn object(fields: &[(&str, JsValue)]) -> Object {
 /// The property `key` of `value`; `undefined` when there is none.
 pub(crate) fn get(value: &JsValue, key: &str) -> JsValue {
     Reflect::get(value, &JsValue::from_str(key)).unwrap_or_default()
+}
+
+/// Calls the method `name` of `value`.
+pub(crate) fn call(value: &JsValue, name: &str, arguments: &[JsValue]) -> Result<JsValue, JsValue> {
+    let method: Function = get(value, name).dyn_into()?;
+    method.apply(value, &arguments.iter().collect::<Array>())
+}
+
+/// Calls the method `name` of `value` and waits for the promise that it returns.
+pub(crate) async fn call_async(
+    value: &JsValue,
+    name: &str,
+    arguments: &[JsValue],
+) -> Result<JsValue, JsValue> {
+    JsFuture::from(Promise::resolve(&call(value, name, arguments)?)).await
+}
+
+/// The property `key` of the global object.
+pub(crate) fn global(key: &str) -> JsValue {
+    get(&js_sys::global(), key)
+}
+
+/// The name of a thrown error, for example `NotFoundError`.
+pub(crate) fn error_name(thrown: &JsValue) -> String {
+    get(thrown, "name").as_string().unwrap_or_default()
 }
 
 /// What a thrown value says.

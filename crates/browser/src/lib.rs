@@ -10,18 +10,22 @@
 //! | [`storage`] | shelves in IndexedDB, small modules in `localStorage`; or all in memory where there is neither |
 //! | [`builtin`] | the shelf that comes with the page |
 //! | [`pick`] | files that a person picked or dropped |
+//! | [`tasks`] | tasks of this tab: their journal, key, folders and executors |
 //! | [`toolshelf`] | all of it together, as the page uses it |
 //! | [`console`] | the same for scripts: `globalThis.toolshelf` |
 
 pub mod builtin;
 pub mod clock;
 pub mod console;
+mod database;
 pub mod executor;
 pub mod isolate;
 mod js;
+mod listeners;
 pub mod pick;
 mod small;
 pub mod storage;
+pub mod tasks;
 pub mod toolshelf;
 
 pub use builtin::BUILTIN;

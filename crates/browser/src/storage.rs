@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use futures::FutureExt as _;
-use idb::{Database, DatabaseEvent as _, Factory, KeyRange, ObjectStoreParams, Query, TransactionMode};
+use idb::{Database, KeyRange, ObjectStoreParams, Query, TransactionMode};
 use js_sys::{Array, Uint8Array};
 use toolshelf_core::digest::Digest;
 use toolshelf_core::module::check_size;
@@ -17,8 +17,8 @@ use toolshelf_core::shelf::{FileFault, Hashed};
 use toolshelf_host::ShelfStore;
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::IdbDatabase;
 
+use crate::database::{self, committed};
 use crate::js;
 use crate::small::SmallModules;
 
@@ -60,7 +60,7 @@ enum Backend {
 impl Storage {
     /// Opens the database, or falls back to memory.
     pub async fn open() -> Self {
-        let backend = match open_database().await {
+        let backend = match database::open(DATABASE, add_stores).await {
             Ok(database) => Backend::Database(database, SmallModules::open()),
             Err(_) => Backend::Memory(RefCell::default()),
         };
@@ -212,6 +212,12 @@ async fn native_digest(bytes: &[u8]) -> Option<Digest> {
     Some(Digest::from_bytes(digest.try_into().ok()?))
 }
 
+fn add_stores(database: &Database) {
+    for store in [SHELVES, FILES] {
+        let _ = database.create_object_store(store, ObjectStoreParams::new());
+    }
+}
+
 fn unavailable(err: idb::Error) -> Refusal {
     Refusal::new(Code::StorageUnavailable, format!("the browser's database answers: {err}"))
 }
@@ -224,28 +230,8 @@ fn bytes_of(value: &JsValue) -> Option<Vec<u8>> {
     Some(value.dyn_ref::<Uint8Array>()?.to_vec())
 }
 
-async fn open_database() -> Result<Database, idb::Error> {
-    let mut request = Factory::new()?.open(DATABASE, Some(1))?;
-    request.on_upgrade_needed(|event| {
-        if let Ok(database) = event.database() {
-            for store in [SHELVES, FILES] {
-                // A store that cannot be made shows as an error of the first transaction.
-                let _ = database.create_object_store(store, ObjectStoreParams::new());
-            }
-        }
-    });
-    let mut database = request.await?;
-    // Another tab with a newer page may change the layout; it must not wait for this one.
-    database.on_version_change(|event| {
-        if let Some(database) = event.target() {
-            database.unchecked_into::<IdbDatabase>().close();
-        }
-    });
-    Ok(database)
-}
-
 async fn read(database: &Database, store: &str, key: JsValue) -> Result<Option<JsValue>, idb::Error> {
-    database.transaction(&[store], TransactionMode::ReadOnly)?.object_store(store)?.get(key)?.await
+    database::reading(database, store)?.get(key)?.await
 }
 
 /// Keys of the modules of one shelf: arrays sort by their first element, and an array after every string.
@@ -322,19 +308,9 @@ async fn delete(database: &Database, key: &str) -> Result<(), idb::Error> {
 }
 
 async fn keys(database: &Database) -> Result<Vec<(String, f64)>, idb::Error> {
-    let store = database.transaction(&[SHELVES], TransactionMode::ReadOnly)?.object_store(SHELVES)?;
+    let store = database::reading(database, SHELVES)?;
     let (keys, values) = (store.get_all_keys(None, None)?, store.get_all(None, None)?);
     let (keys, values) = (keys.await?, values.await?);
     let order = |value: &JsValue| js::get(value, "order").as_f64().unwrap_or_default();
     Ok(keys.iter().zip(&values).filter_map(|(key, value)| Some((key.as_string()?, order(value)))).collect())
-}
-
-async fn committed(transaction: idb::Transaction) -> Result<(), idb::Error> {
-    let result = transaction.await?;
-    // An aborted write (a full disk, say) left nothing behind.
-    if result.is_committed() {
-        Ok(())
-    } else {
-        Err(idb::Error::TransactionAbortError(JsValue::from_str("the write was taken back")))
-    }
 }

@@ -7,6 +7,7 @@ use std::rc::{Rc, Weak};
 
 use futures::FutureExt as _;
 use gloo_timers::callback::Timeout;
+use toolshelf_core::abi::Abi;
 use toolshelf_core::call::{Answer, Timing};
 use toolshelf_core::limits::{MANIFEST_MAX_BYTES, WASM_MODULE_MAX_BYTES};
 use toolshelf_core::manifest::{MANIFEST_FILE, Manifest, contained_path};
@@ -20,6 +21,7 @@ use web_sys::{BroadcastChannel, MessageEvent};
 use crate::builtin::{self, BUILTIN};
 use crate::clock::PageClock;
 use crate::executor::WorkerExecutor;
+use crate::listeners::Listeners;
 use crate::pick::{self, PickedFile};
 use crate::storage::{ShelfRecord, Storage};
 
@@ -35,6 +37,7 @@ pub struct Toolshelf {
 struct Inner {
     host: ShelfHost<Storage, WorkerExecutor, PageClock>,
     clock: PageClock,
+    known: RefCell<Vec<(String, String, Abi)>>,
     call_listeners: Listeners<CallEvent>,
     change_listeners: Listeners<()>,
     channel: Option<BroadcastChannel>,
@@ -106,6 +109,7 @@ impl Toolshelf {
             Inner {
                 host: ShelfHost::new(storage, WorkerExecutor::new(), clock.clone()),
                 clock,
+                known: RefCell::default(),
                 call_listeners: Listeners::default(),
                 change_listeners: Listeners::default(),
                 channel,
@@ -148,7 +152,23 @@ impl Toolshelf {
     /// [`Code::StorageUnavailable`].
     pub async fn read(&self) -> Result<Vec<Reading>, Refusal> {
         // Boxed, so that this large future is in the page once and not in each of its callers.
-        self.inner.host.read().boxed_local().await
+        let readings = self.inner.host.read().boxed_local().await?;
+        let tools = readings.iter().filter_map(|reading| reading.shelf.as_ref().ok()).flat_map(|shelf| &shelf.tools);
+        let known = |tool: &Tool| Some((tool.id.clone(), tool.description.clone(), tool.driven()?.1));
+        *self.inner.known.borrow_mut() = tools.filter_map(known).collect();
+        Ok(readings)
+    }
+
+    /// The tools that could be called when the shelves were last read: id, description and ABI. Every call reads again.
+    #[must_use]
+    pub fn known_tools(&self) -> Vec<(String, String, Abi)> {
+        self.inner.known.borrow().clone()
+    }
+
+    /// The ABI of such a tool.
+    #[must_use]
+    pub fn known_abi(&self, id: &str) -> Option<Abi> {
+        self.inner.known.borrow().iter().find(|(known, ..)| known == id).map(|(.., abi)| *abi)
     }
 
     /// Calls a tool. Dropping the future ends its worker.
@@ -337,27 +357,5 @@ impl Folder {
             return Err(FileFault::TooLarge(file.size() as u64));
         }
         pick::read(file).await.map_err(|refusal| FileFault::Unreadable(refusal.why))
-    }
-}
-
-type Listener<T> = Rc<dyn Fn(&T)>;
-
-struct Listeners<T>(RefCell<Vec<Listener<T>>>);
-
-impl<T> Default for Listeners<T> {
-    fn default() -> Self {
-        Self(RefCell::default())
-    }
-}
-
-impl<T> Listeners<T> {
-    fn add(&self, listener: impl Fn(&T) + 'static) {
-        self.0.borrow_mut().push(Rc::new(listener));
-    }
-
-    /// The list is copied first: a listener may add another.
-    fn tell(&self, event: &T) {
-        let listeners = self.0.borrow().clone();
-        listeners.iter().for_each(|listener| listener(event));
     }
 }

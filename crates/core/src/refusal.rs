@@ -133,6 +133,9 @@ codes! {
     StorageUnavailable = "storage-unavailable",
         "The place where shelves are kept cannot be read or written.",
         "Free some space, or allow the page to store data.";
+    FileUnavailable = "file-unavailable",
+        "A file of the task's folder is not there, or cannot be read or written.",
+        "Look at the folder's files and correct the path.";
     UnboundedExecutor = "unbounded-executor",
         "The executor names no bounds, or bounds beyond what its placement grants.",
         "Ask for less time or output, or choose a placement that grants more.";

@@ -1,0 +1,103 @@
+//! What executes the page's tasks: the tools of its shelf, and the browser's own model.
+
+use futures::FutureExt as _;
+use futures::future::{Either, select};
+use serde_json::json;
+use toolshelf_core::Digest;
+use toolshelf_core::abi::Abi;
+use toolshelf_core::call::Answer;
+use toolshelf_core::placement::Placement;
+use toolshelf_core::refusal::{Code, Refusal};
+use toolshelf_core::task::{Source, ToolCall};
+use toolshelf_host::TaskExecutor;
+use toolshelf_host::task_ports::{Check, RunFault, TaskRun, Terms};
+
+use super::folders::Folders;
+use super::{MODEL_AGENT, model};
+use crate::Toolshelf;
+
+/// Executes tasks by their agent.
+#[derive(Debug, Clone)]
+pub struct PageExecutor {
+    shelf: Toolshelf,
+    folders: Folders,
+}
+
+impl PageExecutor {
+    /// An executor over the tools of `shelf` and the files of `folders`.
+    #[must_use]
+    pub fn new(shelf: Toolshelf, folders: Folders) -> Self {
+        Self { shelf, folders }
+    }
+
+    fn abi(&self, agent: &str) -> Result<Abi, Refusal> {
+        self.shelf.known_abi(agent).ok_or_else(|| {
+            let why = format!("no tool of the shelves that can be called is named {agent:?}");
+            Refusal::new(Code::UnknownTool, why)
+        })
+    }
+
+    async fn run_tool(&self, run: &TaskRun) -> Result<String, Refusal> {
+        let agent = &run.input.agent;
+        let abi = self.abi(agent)?;
+        let call = ToolCall::read(abi, &run.input.task)?;
+        let mut arguments = Vec::new();
+        for (input, source) in abi.layout().inputs.iter().zip(call.inputs) {
+            let bytes = match source {
+                Source::Text(text) => text.into_bytes(),
+                Source::File(path) => {
+                    run.report.note(&["Reading ", &path].concat());
+                    self.folders.read(&run.root, &path, input).await?
+                }
+            };
+            arguments.push((input.arguments[0].to_owned(), bytes));
+        }
+        run.report.note(&["Running ", agent].concat());
+        let answer = answer_text(&self.shelf.call(agent, arguments).await?);
+        let Some(out) = call.out else { return Ok(answer) };
+        run.report.note(&["Writing ", &out].concat());
+        self.folders.write(&run.root, &out, answer.as_bytes()).await?;
+        let digest = Digest::of(answer.as_bytes()).to_string();
+        Ok(json!({ "out": out, "bytes": answer.len(), "sha256": digest }).to_string())
+    }
+}
+
+impl TaskExecutor for PageExecutor {
+    fn check(&self, check: Check<'_>) -> Result<Terms, Refusal> {
+        let agent = &check.input.agent;
+        let mechanism = if agent == MODEL_AGENT {
+            model::check()?;
+            "the browser's own model, with the tools of the shelf".to_owned()
+        } else {
+            ToolCall::read(self.abi(agent)?, &check.input.task)?;
+            ["the shelf's tool ", agent, " in a worker of its own"].concat()
+        };
+        let bounds = Placement::Browser.bounds();
+        Ok(Terms {
+            mechanism,
+            deadline_ms: check.deadline_ms.unwrap_or(bounds.default_deadline_ms).into(),
+            max_output_bytes: bounds.max_output_bytes.into(),
+        })
+    }
+
+    async fn run(&self, run: TaskRun) -> Result<String, RunFault> {
+        let work = if run.input.agent == MODEL_AGENT {
+            model::run(&self.shelf, &run).boxed_local()
+        } else {
+            self.run_tool(&run).boxed_local()
+        };
+        // Dropping the work ends the tool's worker.
+        match select(work, Box::pin(run.signal.aborted())).await {
+            Either::Left((result, _)) => result.map_err(|refusal| RunFault::Refused(refusal.code)),
+            Either::Right(_) => Err(RunFault::Cancelled),
+        }
+    }
+}
+
+/// An answer as the text of a task's: the script of a diff as JSON, any other output in hexadecimal digits.
+pub(super) fn answer_text(answer: &Answer) -> String {
+    match &answer.blocks {
+        Some(blocks) => json!({ "blocks": blocks }).to_string(),
+        None => answer.output.clone(),
+    }
+}

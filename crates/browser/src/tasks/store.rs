@@ -1,0 +1,86 @@
+//! The database of tasks, and its key.
+//!
+//! | store | key | value |
+//! |---|---|---|
+//! | `entries` | position in the log, given by the database | `{address, at, event}`, the event as JSON |
+//! | `tasks` | the position of the task's creation, negated: the newest come first | `{address, last, record}` |
+//! | `calls` | the call's key | the task's address |
+//! | `damaged` | given by the database | `{address, why, record}`: what could not be read |
+//! | `keys` | `seal` | the page's `CryptoKey` |
+//! | `handles` | the id of a picked folder | `{handle, label, order}` |
+//! | `files` | `[folder, path]` | the bytes, where there is no private file system |
+
+use idb::{Database, IndexParams, KeyPath, ObjectStoreParams, TransactionMode};
+use wasm_bindgen::JsValue;
+use web_sys::IdbDatabase;
+
+use crate::database::{self, committed};
+
+pub(super) const ENTRIES: &str = "entries";
+pub(super) const TASKS: &str = "tasks";
+pub(super) const CALLS: &str = "calls";
+pub(super) const DAMAGED: &str = "damaged";
+pub(super) const HANDLES: &str = "handles";
+pub(super) const FILES: &str = "files";
+const KEYS: &str = "keys";
+/// The index over addresses.
+pub(super) const BY_ADDRESS: &str = "address";
+/// The one key.
+const SEAL: &str = "seal";
+
+/// The open database.
+#[derive(Debug)]
+pub struct TaskStore {
+    pub(super) database: Database,
+    pub(super) raw: IdbDatabase,
+}
+
+impl TaskStore {
+    /// Opens the database `name`.
+    ///
+    /// # Errors
+    /// What the browser says when it gives no database.
+    pub async fn open(name: &str) -> Result<Self, idb::Error> {
+        let mut database = database::open(name, add_stores).await?;
+        database.forget_callbacks();
+        let raw = IdbDatabase::from(database);
+        Ok(Self { database: raw.clone().into(), raw })
+    }
+
+    pub(super) async fn key(&self) -> Result<Option<JsValue>, idb::Error> {
+        database::reading(&self.database, KEYS)?.get(JsValue::from_str(SEAL))?.await
+    }
+
+    /// Keeps `made` unless there is a key already; answers the key that is kept.
+    pub(super) async fn keep_key(&self, made: &JsValue) -> Result<JsValue, idb::Error> {
+        let transaction = database::begin_strict(&self.raw, &[KEYS])?;
+        let store = transaction.object_store(KEYS)?;
+        if let Some(kept) = store.get(JsValue::from_str(SEAL))?.await? {
+            return Ok(kept);
+        }
+        store.put(made, Some(&SEAL.into()))?;
+        committed(transaction).await?;
+        Ok(made.clone())
+    }
+
+    /// A transaction over `stores` that writes as it comes.
+    pub(super) fn begin(&self, stores: &[&str]) -> Result<idb::Transaction, idb::Error> {
+        self.database.transaction(stores, TransactionMode::ReadWrite)
+    }
+}
+
+fn add_stores(database: &Database) {
+    for store in [CALLS, KEYS, HANDLES, FILES] {
+        let _ = database.create_object_store(store, ObjectStoreParams::new());
+    }
+    let mut numbered = ObjectStoreParams::new();
+    numbered.auto_increment(true);
+    let _ = database.create_object_store(DAMAGED, numbered.clone());
+    for (store, params) in [(ENTRIES, numbered), (TASKS, ObjectStoreParams::new())] {
+        if let Ok(store) = database.create_object_store(store, params) {
+            let mut index = IndexParams::new();
+            index.unique(store.name() == TASKS);
+            let _ = store.create_index(BY_ADDRESS, KeyPath::new_single(BY_ADDRESS), Some(index));
+        }
+    }
+}
