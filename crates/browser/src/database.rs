@@ -31,7 +31,9 @@ pub(crate) fn begin_strict(database: &IdbDatabase, stores: &[&str]) -> Result<Tr
     let stores: Array = stores.iter().map(|store| JsValue::from_str(store)).collect();
     let options = js::object(&[("durability", "strict".into())]);
     let begun = js::call(database, "transaction", &[stores.into(), "readwrite".into(), options.into()]);
-    begun.map(|begun| begun.unchecked_into::<IdbTransaction>().into()).map_err(idb::Error::TransactionOpenFailed)
+    begun
+        .map(|begun| begun.unchecked_into::<IdbTransaction>().into())
+        .map_err(idb::Error::TransactionOpenFailed)
 }
 
 /// A store in a transaction of its own, to read from.

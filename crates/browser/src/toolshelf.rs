@@ -153,7 +153,8 @@ impl Toolshelf {
     pub async fn read(&self) -> Result<Vec<Reading>, Refusal> {
         // Boxed, so that this large future is in the page once and not in each of its callers.
         let readings = self.inner.host.read().boxed_local().await?;
-        let tools = readings.iter().filter_map(|reading| reading.shelf.as_ref().ok()).flat_map(|shelf| &shelf.tools);
+        let tools =
+            readings.iter().filter_map(|reading| reading.shelf.as_ref().ok()).flat_map(|shelf| &shelf.tools);
         let known = |tool: &Tool| Some((tool.id.clone(), tool.description.clone(), tool.driven()?.1));
         *self.inner.known.borrow_mut() = tools.filter_map(known).collect();
         Ok(readings)
@@ -255,6 +256,27 @@ impl Toolshelf {
         self.storage().put(&removed.record).await?;
         self.changed();
         Ok(())
+    }
+
+    /// The shelves that a person added, whole.
+    pub(crate) async fn own_records(&self) -> Result<Vec<ShelfRecord>, Refusal> {
+        let mut records = Vec::new();
+        for (key, _) in self.storage().keys().await? {
+            if key != BUILTIN {
+                records.extend(self.storage().get(&key).await?);
+            }
+        }
+        Ok(records)
+    }
+
+    /// Stores a shelf of another browser; `false` when one of its key is there already.
+    pub(crate) async fn take_over(&self, record: &ShelfRecord) -> Result<bool, Refusal> {
+        if self.storage().get(&record.key).await?.is_some() {
+            return Ok(false);
+        }
+        self.storage().put(record).await?;
+        self.changed();
+        Ok(true)
     }
 
     /// Writes the files of the built-in shelf anew.

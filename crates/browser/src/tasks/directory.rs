@@ -54,7 +54,8 @@ impl Directory {
         let mut directory = self.0.clone();
         let options: JsValue = js::object(&[("create", create.into())]).into();
         for part in path.split('/').filter(|part| !part.is_empty()) {
-            let found = js::call_async(&directory, "getDirectoryHandle", &[part.into(), options.clone()]).await;
+            let found =
+                js::call_async(&directory, "getDirectoryHandle", &[part.into(), options.clone()]).await;
             directory = match found {
                 Ok(found) => found,
                 Err(thrown) => return Err(self.fault(path, &thrown).await),
@@ -122,8 +123,10 @@ impl Directory {
                 let handle = js::get(&next, "value");
                 let name = js::get(&handle, "name").as_string().unwrap_or_default();
                 let is_file = js::get(&handle, "kind").as_string().as_deref() == Some("file");
-                let file: Option<Promise> =
-                    is_file.then(|| js::call(&handle, "getFile", &[])).transpose()?.map(JsCast::unchecked_into);
+                let file: Option<Promise> = is_file
+                    .then(|| js::call(&handle, "getFile", &[]))
+                    .transpose()?
+                    .map(JsCast::unchecked_into);
                 let size = match file {
                     // A file that is gone by now has no size, and no place in the list.
                     Some(file) => match JsFuture::from(file).await {
@@ -145,13 +148,16 @@ impl Directory {
     /// Names what was thrown. A root that cannot be read any more is the reason, whatever was asked of it.
     async fn fault(&self, path: &str, thrown: &JsValue) -> Fault {
         let name = js::error_name(thrown);
-        if matches!(&*name, "NotFoundError" | "NotAllowedError" | "NotReadableError") && !self.exists().await {
+        if matches!(&*name, "NotFoundError" | "NotAllowedError" | "NotReadableError") && !self.exists().await
+        {
             return Fault::RootGone;
         }
         let path = cut(path, 120);
         Fault::Other(match &*name {
             "NotFoundError" => format!("{path:?} is not in the folder"),
-            "TypeMismatchError" => format!("{path:?} is a file where a folder is needed, or the other way round"),
+            "TypeMismatchError" => {
+                format!("{path:?} is a file where a folder is needed, or the other way round")
+            }
             "QuotaExceededError" => format!("there is no room to write {path:?}"),
             _ => format!("{path:?}: {}", js::message(thrown)),
         })

@@ -12,8 +12,9 @@ use toolshelf_core::task::{Source, ToolCall};
 use toolshelf_host::TaskExecutor;
 use toolshelf_host::task_ports::{Check, RunFault, TaskRun, Terms};
 
+use super::MODEL_AGENT;
 use super::folders::Folders;
-use super::{MODEL_AGENT, model};
+use super::model::{self, Model};
 use crate::Toolshelf;
 
 /// Executes tasks by their agent.
@@ -21,13 +22,14 @@ use crate::Toolshelf;
 pub struct PageExecutor {
     shelf: Toolshelf,
     folders: Folders,
+    model: Model,
 }
 
 impl PageExecutor {
-    /// An executor over the tools of `shelf` and the files of `folders`.
+    /// An executor over the tools of `shelf`, the files of `folders` and the browser's `model`.
     #[must_use]
-    pub fn new(shelf: Toolshelf, folders: Folders) -> Self {
-        Self { shelf, folders }
+    pub fn new(shelf: Toolshelf, folders: Folders, model: Model) -> Self {
+        Self { shelf, folders, model }
     }
 
     fn abi(&self, agent: &str) -> Result<Abi, Refusal> {
@@ -66,7 +68,7 @@ impl TaskExecutor for PageExecutor {
     fn check(&self, check: Check<'_>) -> Result<Terms, Refusal> {
         let agent = &check.input.agent;
         let mechanism = if agent == MODEL_AGENT {
-            model::check()?;
+            self.model.check()?;
             "the browser's own model, with the tools of the shelf".to_owned()
         } else {
             ToolCall::read(self.abi(agent)?, &check.input.task)?;

@@ -75,7 +75,8 @@ impl Flat {
         for (path, size) in self.below(&prefix).await? {
             match path[prefix.len()..].split_once('/') {
                 None => entries.push(Entry::at(folder, path[prefix.len()..].to_owned(), Some(size))),
-                Some((name, _)) if entries.iter().any(|entry| entry.size.is_none() && entry.name == name) => {}
+                Some((name, _)) if entries.iter().any(|entry| entry.size.is_none() && entry.name == name) => {
+                }
                 Some((name, _)) => entries.push(Entry::at(folder, name.to_owned(), None)),
             }
         }
@@ -91,8 +92,10 @@ impl Flat {
             }
             Self::Database(store) => {
                 let files = reading(&store.database, FILES)?;
-                let (keys, values) =
-                    (files.get_all_keys(Some(range(prefix)?), None)?, files.get_all(Some(range(prefix)?), None)?);
+                let (keys, values) = (
+                    files.get_all_keys(Some(range(prefix)?), None)?,
+                    files.get_all(Some(range(prefix)?), None)?,
+                );
                 let (keys, values) = (keys.await?, values.await?);
                 let pairs = keys.into_iter().zip(values);
                 let sized = pairs.filter_map(|(key, value)| {

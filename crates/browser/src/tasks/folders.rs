@@ -28,7 +28,7 @@ use crate::{PickedFile, js, pick};
 /// The page's own folder, below the origin's private file system.
 pub const OWN_PATH: &str = "v1/tasks";
 /// Where the choice of the folder for new tasks is kept: beside the page's other settings.
-const SELECTED: &str = "toolshelf-root";
+const SELECTED: &str = "toolshelf.root";
 
 /// The folders. Clones share them.
 #[derive(Clone)]
@@ -112,7 +112,8 @@ enum Place {
 impl Folders {
     pub(super) async fn open(store: Option<Rc<TaskStore>>) -> Self {
         let flat = store.clone().map_or_else(|| Flat::Memory(Rc::default()), Flat::Database);
-        let selected = setting().and_then(|text| RootDescriptor::read(&serde_json::from_str(&text).ok()?).ok());
+        let selected =
+            setting().and_then(|text| RootDescriptor::read(&serde_json::from_str(&text).ok()?).ok());
         let inner = Inner {
             store,
             flat,
@@ -177,7 +178,10 @@ impl Folders {
     async fn keep(&self, handle: JsValue) -> Result<Folder, Refusal> {
         for (id, value) in self.handles().await? {
             let known = js::get(&value, "handle");
-            if js::call_async(&known, "isSameEntry", &[handle.clone()]).await.is_ok_and(|same| same.is_truthy()) {
+            if js::call_async(&known, "isSameEntry", &[handle.clone()])
+                .await
+                .is_ok_and(|same| same.is_truthy())
+            {
                 let label = js::get(&value, "label").as_string().unwrap_or_default();
                 let root = RootDescriptor::Handle { id, label: Some(label.clone()) };
                 return Ok(self.folder(root, label, Access::Granted, Stored::Disk));
@@ -281,7 +285,12 @@ impl Folders {
     }
 
     /// The bytes of the file at `path` for a tool's `input`. One that is larger than that buffer is not read.
-    pub(super) async fn read(&self, root: &RootDescriptor, path: &str, input: &Input) -> Result<Vec<u8>, Refusal> {
+    pub(super) async fn read(
+        &self,
+        root: &RootDescriptor,
+        path: &str,
+        input: &Input,
+    ) -> Result<Vec<u8>, Refusal> {
         let file = self.file(root, path).await?;
         input.check_size(file.size() as u64)?;
         pick::read(&file).await
@@ -405,7 +414,10 @@ impl Folders {
 
     fn store(&self) -> Result<&TaskStore, Refusal> {
         self.inner.store.as_deref().ok_or_else(|| {
-            Refusal::new(Code::StorageUnavailable, "the browser gives this page no database to keep folders in")
+            Refusal::new(
+                Code::StorageUnavailable,
+                "the browser gives this page no database to keep folders in",
+            )
         })
     }
 

@@ -172,9 +172,8 @@ impl IdbJournal {
         let transaction = self.store.begin(&[TASKS, DAMAGED])?;
         let tasks = transaction.object_store(TASKS)?;
         let call = js::get(value, "call").as_string();
-        let mended = reduced.zip(key.as_f64()).map(|(record, key)| {
-            Kept { position: -key, changes, call, record }
-        });
+        let mended =
+            reduced.zip(key.as_f64()).map(|(record, key)| Kept { position: -key, changes, call, record });
         match &mended {
             Some(kept) => kept.put(&tasks)?,
             None => {
@@ -210,7 +209,9 @@ impl IdbJournal {
     /// The changes of a task's state, in order.
     pub(super) async fn moments(&self, address: &str) -> Result<Vec<Moment>, idb::Error> {
         let drafts = self.drafts(address).await?.0.into_iter().flatten();
-        Ok(drafts.map(|Draft { at, event }| Moment { at, state: event.state, reason: event.reason }).collect())
+        Ok(drafts
+            .map(|Draft { at, event }| Moment { at, state: event.state, reason: event.reason })
+            .collect())
     }
 
     /// Everything that was written of a task.
@@ -274,7 +275,8 @@ impl IdbJournal {
         if by_address(&tasks, &record.address)?.1.await?.is_some() {
             return Ok(false);
         }
-        let mut added = log.iter().map(|draft| entries.add(&entry_value(draft), None)).collect::<Result<Vec<_>, _>>()?;
+        let mut added =
+            log.iter().map(|draft| entries.add(&entry_value(draft), None)).collect::<Result<Vec<_>, _>>()?;
         if added.is_empty() {
             return Ok(false);
         }
@@ -306,9 +308,8 @@ impl Journal for IdbJournal {
     }
 
     async fn address_of(&self, call: &CallKey) -> Result<Option<String>, JournalFault> {
-        let read = async {
-            reading(&self.store.database, CALLS)?.get(JsValue::from_str(call.as_str()))?.await
-        };
+        let read =
+            async { reading(&self.store.database, CALLS)?.get(JsValue::from_str(call.as_str()))?.await };
         Ok(read.await.map_err(|fault| failed(&fault))?.and_then(|address| address.as_string()))
     }
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::rc::Rc;
 
 use toolshelf_core::task::TaskRecord;
-use toolshelf_host::task_ports::{CallKey, Draft, Durability, Journal, JournalFault, Placed};
 use toolshelf_host::MemoryJournal;
+use toolshelf_host::task_ports::{CallKey, Draft, Durability, Journal, JournalFault, Placed};
 
 use super::journal::IdbJournal;
 

@@ -54,6 +54,7 @@ use self::executor::PageExecutor;
 use self::journal::{IdbJournal, Removed};
 use self::kept::PageJournal;
 use self::life::PageLife;
+use self::model::Model;
 use self::platform::PagePlatform;
 use self::sealer::{WebSealer, random_bytes};
 use self::store::TaskStore;
@@ -86,6 +87,7 @@ struct Inner {
     journal: PageJournal,
     folders: Folders,
     shelf: Toolshelf,
+    model: Model,
     damaged: RefCell<Vec<String>>,
     listeners: Rc<Listeners<Option<String>>>,
     /// What other tabs have said of the progress of their tasks.
@@ -132,12 +134,13 @@ impl Tasks {
             })
         };
         let journal = PageJournal::new(store.clone().map(|store| IdbJournal { store }), written);
+        let model = Model::find().await;
         let host = match WebSealer::open(store.as_deref()).await {
             Ok(sealer) => {
                 let platform = PagePlatform {
                     sealer,
                     journal: journal.clone(),
-                    executor: PageExecutor::new(shelf.clone(), folders.clone()),
+                    executor: PageExecutor::new(shelf.clone(), folders.clone(), model),
                     clock: crate::clock::PageClock::new(),
                     life: PageLife::begin(None).await,
                     roots: folders.clone(),
@@ -149,7 +152,7 @@ impl Tasks {
         };
         // A shelf that was never read knows no tools; what stands against reading it shows in its own panel.
         let _ = shelf.read().await;
-        let tasks = Self::with(host, journal, folders, shelf.clone(), listeners, channel);
+        let tasks = Self::with(host, journal, folders, (shelf.clone(), model), listeners, channel);
         tasks.note_damage().await;
         tasks
     }
@@ -158,7 +161,7 @@ impl Tasks {
         host: Result<Host, Refusal>,
         journal: PageJournal,
         folders: Folders,
-        shelf: Toolshelf,
+        (shelf, model): (Toolshelf, Model),
         listeners: Rc<Listeners<Option<String>>>,
         channel: Option<BroadcastChannel>,
     ) -> Self {
@@ -173,7 +176,18 @@ impl Tasks {
                 channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
             }
             let (damaged, notes) = (RefCell::default(), RefCell::default());
-            Inner { host, journal, folders, shelf, damaged, listeners, notes, channel, _on_message: on_message }
+            Inner {
+                host,
+                journal,
+                folders,
+                shelf,
+                model,
+                damaged,
+                listeners,
+                notes,
+                channel,
+                _on_message: on_message,
+            }
         });
         Self { inner }
     }
@@ -194,7 +208,7 @@ impl Tasks {
             bounds: Placement::Browser.bounds(),
             active: host.map_or(0, TaskHost::active_tasks),
             persistent: self.persistent(),
-            model: model::is_there(),
+            model: self.inner.model.is_there(),
             damaged: self.inner.damaged.borrow().clone(),
             unavailable: self.inner.host.as_ref().err().cloned(),
         }
@@ -276,7 +290,14 @@ impl Tasks {
         }
         let ends_at_ms = (view.state == TaskState::Running)
             .then(|| js_sys::Date::parse(&record.updated_at) + f64::from(record.bounds.deadline_ms));
-        Row { position, view, title: listing::title(&record.input.task), bounds: record.bounds, ends_at_ms, here }
+        Row {
+            position,
+            view,
+            title: listing::title(&record.input.task),
+            bounds: record.bounds,
+            ends_at_ms,
+            here,
+        }
     }
 
     /// All that is known of one task.

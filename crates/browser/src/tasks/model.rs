@@ -18,24 +18,42 @@ use crate::js;
 /// The global that the Prompt API puts there.
 const API: &str = "LanguageModel";
 
-/// Whether this browser has a model of its own that pages can ask.
-#[must_use]
-pub fn is_there() -> bool {
-    js::get(&js::global(API), "create").is_function()
+/// The browser's model, as it was found when the page began.
+#[derive(Debug, Clone, Copy)]
+pub struct Model {
+    is_there: bool,
 }
 
-/// Refuses where the browser has no such model.
-pub(super) fn check() -> Result<(), Refusal> {
-    if is_there() {
-        return Ok(());
+impl Model {
+    /// Looks for it. The API may be there and say that this machine can run no model.
+    pub async fn find() -> Self {
+        let api = js::global(API);
+        if !js::get(&api, "create").is_function() {
+            return Self { is_there: false };
+        }
+        let said = js::call_async(&api, "availability", &[]).await.unwrap_or_default().as_string();
+        Self { is_there: said.is_some_and(|said| said != "unavailable") }
     }
-    let why = "this browser has no model of its own that pages can ask (no Prompt API)";
-    Err(Refusal::new(Code::ExecutorUnavailable, why))
+
+    /// Whether pages can ask it.
+    #[must_use]
+    pub fn is_there(self) -> bool {
+        self.is_there
+    }
+
+    /// Refuses where the browser has no such model.
+    pub(super) fn check(self) -> Result<(), Refusal> {
+        if self.is_there {
+            return Ok(());
+        }
+        let why =
+            "this browser has no model of its own that pages can ask (the Prompt API), or cannot run it here";
+        Err(Refusal::new(Code::ExecutorUnavailable, why))
+    }
 }
 
 /// Asks the model. Dropping this future ends its session.
 pub(super) async fn run(shelf: &Toolshelf, run: &TaskRun) -> Result<String, Refusal> {
-    check()?;
     let stop = Stop::new();
     let tools = Array::new();
     // Kept until the model has answered: it may call them at any time.

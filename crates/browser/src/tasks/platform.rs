@@ -78,4 +78,3 @@ impl TaskClock for PageClock {
         js_sys::Date::now() as u64
     }
 }
-

@@ -47,8 +47,7 @@ impl WebSealer {
             let why = format!("the key has {} bytes; it needs {KEY_MIN_BYTES}", bytes.length());
             return Err(unavailable(&why));
         }
-        let arguments =
-            ["raw".into(), bytes.into(), algorithm(), JsValue::FALSE, usages()];
+        let arguments = ["raw".into(), bytes.into(), algorithm(), JsValue::FALSE, usages()];
         Self::of(subtle("importKey", &arguments).await?).await
     }
 

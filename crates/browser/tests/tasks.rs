@@ -1,0 +1,222 @@
+//! Tasks in a real browser: what is kept, who runs what, which files are read and written.
+
+#![cfg(target_arch = "wasm32")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod common;
+
+use common::shelf_with_builtin;
+use gloo_timers::future::TimeoutFuture;
+use serde_json::{Value, json};
+use toolshelf_browser::tasks::{Access, Delegation, Filter, Stored, Tasks};
+use toolshelf_browser::{PickedFile, Toolshelf};
+use toolshelf_core::RootDescriptor;
+use toolshelf_core::digest::Digest;
+use toolshelf_core::refusal::Code;
+use toolshelf_core::task::{TaskState, TaskView};
+use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
+
+wasm_bindgen_test_configure!(run_in_browser);
+
+async fn tasks() -> (Toolshelf, Tasks) {
+    let shelf = shelf_with_builtin().await;
+    let tasks = Tasks::open(&shelf).await;
+    assert!(tasks.persistent(), "{:?}", tasks.environment());
+    (shelf, tasks)
+}
+
+fn of(agent: &str, task: impl Into<String>) -> Delegation {
+    Delegation { agent: agent.into(), task: task.into(), deadline_ms: None, root: None }
+}
+
+/// Waits until the task has ended.
+async fn ended(tasks: &Tasks, address: &str) -> TaskView {
+    for _ in 0..200 {
+        let page = tasks.list(Filter::All, None, 50).await.unwrap();
+        let row = page.rows.into_iter().find(|row| row.view.address == address).unwrap();
+        if row.view.state.is_terminal() {
+            return row.view;
+        }
+        TimeoutFuture::new(20).await;
+    }
+    panic!("the task did not end");
+}
+
+async fn run(tasks: &Tasks, delegation: Delegation) -> TaskView {
+    let view = tasks.delegate(delegation).await.unwrap();
+    assert_eq!(view.state, TaskState::Queued);
+    ended(tasks, &view.address).await
+}
+
+fn file(path: &str, content: &str) -> PickedFile {
+    let parts = js_sys::Array::of1(&content.into());
+    PickedFile { path: path.into(), file: web_sys::File::new_with_str_sequence(&parts, path).unwrap() }
+}
+
+async fn text(tasks: &Tasks, root: &RootDescriptor, path: &str) -> String {
+    let blob = tasks.folders().file(root, path).await.unwrap();
+    String::from_utf8(toolshelf_browser::pick::read(&blob).await.unwrap()).unwrap()
+}
+
+async fn own(tasks: &Tasks) -> RootDescriptor {
+    tasks.folders().list().await.unwrap()[0].root.clone()
+}
+
+#[wasm_bindgen_test]
+async fn a_tool_answers_a_task_and_the_answer_is_there_in_another_life() {
+    let (shelf, tasks) = tasks().await;
+    let view = run(&tasks, of("hash", "abc")).await;
+    assert_eq!(view.state, TaskState::Completed);
+    assert_eq!(view.answer.as_deref(), Some(&*Digest::of(b"abc").to_string()));
+    let again = Tasks::open(&shelf).await;
+    assert_eq!(ended(&again, &view.address).await, view);
+    let page = again.list(Filter::Completed, None, 1).await.unwrap();
+    assert_eq!((page.rows.len(), page.rows[0].here, &*page.rows[0].title), (1, false, "abc"));
+    let detail = again.detail(page.rows[0].position).await.unwrap();
+    let states: Vec<_> = detail.moments.iter().map(|moment| moment.state).collect();
+    assert_eq!(states, [TaskState::Queued, TaskState::Running, TaskState::Completed]);
+    assert_eq!((&*detail.task, detail.row.bounds.deadline_ms), ("abc", 30_000));
+}
+
+#[wasm_bindgen_test]
+async fn files_of_the_folder_are_read_and_the_answer_is_written_there() {
+    let (_shelf, tasks) = tasks().await;
+    let root = own(&tasks).await;
+    let files = vec![file("notes/old.txt", "a\nb\n"), file("notes/new.txt", "a\nc\n")];
+    assert_eq!(tasks.folders().import(&root, "", files).await.unwrap(), 2);
+    let task = json!({"a": {"file": "notes/old.txt"}, "b": {"file": "notes/new.txt"}, "out": "changes.json"});
+    let view = run(&tasks, of("diff", task.to_string())).await;
+    let answer: Value = serde_json::from_str(view.answer.as_deref().unwrap()).unwrap();
+    let written = text(&tasks, &root, "changes.json").await;
+    assert_eq!(answer["sha256"], Digest::of(written.as_bytes()).to_string());
+    assert_eq!(answer["bytes"], written.len());
+    let blocks: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(blocks["blocks"][0]["op"], "equal");
+
+    let entries = tasks.folders().entries(&root, "").await.unwrap();
+    let listed: Vec<_> = entries.iter().map(|entry| (&*entry.path, entry.size.is_some())).collect();
+    assert_eq!(listed, [("notes", false), ("changes.json", true)]);
+    tasks.folders().delete(&root, "notes").await.unwrap();
+    let refusal = tasks.folders().entries(&root, "notes").await.unwrap_err();
+    assert_eq!(refusal.code, Code::FileUnavailable);
+}
+
+#[wasm_bindgen_test]
+async fn a_file_that_is_missing_or_too_large_ends_the_task_by_its_name() {
+    let (_shelf, tasks) = tasks().await;
+    let root = own(&tasks).await;
+    tasks.folders().import(&root, "", vec![file("large.txt", &"x".repeat(8_193))]).await.unwrap();
+    for (path, reason) in [("large.txt", "over-budget"), ("nowhere.txt", "file-unavailable")] {
+        let view = run(&tasks, of("hash", json!({"input": {"file": path}}).to_string())).await;
+        assert_eq!((view.state, view.reason.as_deref()), (TaskState::Failed, Some(reason)), "{path}");
+    }
+    for (task, code) in [
+        (json!({"input": {"file": "../x"}}), Code::OutsideRoot),
+        (json!({"input": {"file": ".audit/x"}}), Code::ProtectedAudit),
+        (json!({"other": "x"}), Code::InvalidArgument),
+    ] {
+        let refusal = tasks.delegate(of("hash", task.to_string())).await.unwrap_err();
+        assert_eq!(refusal.code, code, "{task}");
+    }
+    assert_eq!(tasks.delegate(of("nobody", "x")).await.unwrap_err().code, Code::UnknownTool);
+    assert_eq!(tasks.delegate(of("browser-model", "x")).await.unwrap_err().code, Code::ExecutorUnavailable);
+    let late = Delegation { deadline_ms: Some(300_001), ..of("hash", "x") };
+    assert_eq!(tasks.delegate(late).await.unwrap_err().code, Code::UnboundedExecutor);
+}
+
+#[wasm_bindgen_test]
+async fn cleared_tasks_are_gone_and_can_be_put_back() {
+    let (_shelf, tasks) = tasks().await;
+    let kept = run(&tasks, of("hash", "to be cleared")).await;
+    let before = tasks.list(Filter::All, None, 500).await.unwrap();
+    let cleared = tasks.clear(Filter::All).await.unwrap();
+    assert_eq!(cleared.len(), before.rows.len());
+    assert_eq!(tasks.list(Filter::All, None, 500).await.unwrap().rows, []);
+    tasks.restore(cleared).await.unwrap();
+    assert_eq!(tasks.list(Filter::All, None, 500).await.unwrap(), before);
+    assert_eq!(ended(&tasks, &kept.address).await, kept);
+}
+
+#[wasm_bindgen_test]
+async fn a_picked_folder_is_kept_used_and_when_it_is_deleted_refused_by_name() {
+    let (shelf, tasks) = tasks().await;
+    // A directory of the private file system stands in for the dialog: it is the same interface.
+    let pick = "globalThis.showDirectoryPicker = async () => (await navigator.storage.getDirectory())\
+        .getDirectoryHandle('picked', { create: true })";
+    js_sys::eval(pick).unwrap();
+    let folder = tasks.folders().pick().await.unwrap().unwrap();
+    assert_eq!((&*folder.label, folder.stored, folder.access), ("picked", Stored::Disk, Access::Granted));
+    assert_eq!(tasks.folders().pick().await.unwrap().unwrap().root, folder.root, "the same folder again");
+    tasks.folders().import(&folder.root, "", vec![file("a.txt", "abc")]).await.unwrap();
+
+    let again = Tasks::open(&shelf).await;
+    let task =
+        Delegation { root: Some(folder.root.clone()), ..of("hash", r#"{"input": {"file": "a.txt"}}"#) };
+    let view = run(&again, task.clone()).await;
+    assert_eq!(view.answer.as_deref(), Some(&*Digest::of(b"abc").to_string()));
+    assert_eq!(view.root, folder.root);
+
+    js_sys::eval("globalThis.gone = navigator.storage.getDirectory().then((d) => d.removeEntry('picked', { recursive: true }))").unwrap();
+    TimeoutFuture::new(100).await;
+    assert_eq!(again.folders().list().await.unwrap().last().unwrap().access, Access::Gone);
+    assert_eq!(again.delegate(task).await.unwrap_err().code, Code::TaskRootUnavailable);
+    again.folders().forget(&folder.root).await.unwrap();
+    assert_eq!(again.folders().list().await.unwrap().len(), 1);
+}
+
+#[wasm_bindgen_test]
+async fn what_is_exported_is_imported_unchanged_and_a_changed_file_is_refused() {
+    let (_shelf, tasks) = tasks().await;
+    let view = run(&tasks, of("hash", "to be exported")).await;
+    let exported = tasks.export().await.unwrap();
+    let bytes = toolshelf_browser::pick::read(&exported).await.unwrap();
+    let whole = String::from_utf8(bytes).unwrap();
+    let as_file = |text: &str| file("export.json", text).file;
+
+    // Everything is there already.
+    let imported = tasks.import(as_file(&whole)).await.unwrap();
+    assert_eq!((imported.tasks, imported.shelves), (0, 0));
+    let count = tasks.list(Filter::All, None, 1_000).await.unwrap().rows.len();
+    tasks.clear(Filter::All).await.unwrap();
+    let imported = tasks.import(as_file(&whole)).await.unwrap();
+    assert_eq!(imported.tasks, count);
+    assert_eq!(ended(&tasks, &view.address).await, view);
+
+    let changed = whole.replacen("to be exported", "to be Exported", 1);
+    let refusal = tasks.import(as_file(&changed)).await.unwrap_err();
+    assert_eq!(refusal.code, Code::DigestMismatch);
+    for other in ["", "{}", "[]", r#"{"format": "x", "items": []}"#, r#"{"format": "toolshelf-export/1"}"#] {
+        assert_eq!(tasks.import(as_file(other)).await.unwrap_err().code, Code::InvalidArgument, "{other}");
+    }
+}
+
+#[wasm_bindgen_test]
+async fn a_damaged_record_is_made_again_from_the_log_or_set_aside_and_the_rest_loads() {
+    let (shelf, tasks) = tasks().await;
+    tasks.clear(Filter::All).await.unwrap();
+    let mut views = Vec::new();
+    for task in ["one", "two", "three"] {
+        views.push(run(&tasks, of("hash", task)).await);
+    }
+    // The record of the first is broken; of the second, the log as well.
+    let damage = format!(
+        "new Promise((done) => {{ const open = indexedDB.open('toolshelf-tasks'); open.onsuccess = () => {{
+            const tx = open.result.transaction(['tasks', 'entries'], 'readwrite');
+            const each = (store, address, change) => {{ tx.objectStore(store).index('address').openCursor(address)
+                .onsuccess = (event) => {{ const cursor = event.target.result; if (cursor) {{
+                    cursor.update(change(cursor.value)); cursor.continue(); }} }} }};
+            for (const address of [{0:?}, {1:?}]) each('tasks', address, (row) => ({{ ...row, record: '{{' }}));
+            each('entries', {1:?}, (entry) => ({{ ...entry, event: 'x' }}));
+            tx.oncomplete = () => {{ open.result.close(); done(); }}; }} }})",
+        views[0].address, views[1].address
+    );
+    wasm_bindgen_futures::JsFuture::from(js_sys::Promise::from(js_sys::eval(&damage).unwrap()))
+        .await
+        .unwrap();
+    let again = Tasks::open(&shelf).await;
+    let rows = again.list(Filter::All, None, 50).await.unwrap().rows;
+    assert_eq!(rows.iter().map(|row| &row.view).collect::<Vec<_>>(), [&views[2], &views[0]]);
+    assert_eq!(again.environment().damaged, [views[1].address.clone()]);
+    // What was not set aside goes on working.
+    assert_eq!(run(&again, of("hash", "four")).await.state, TaskState::Completed);
+}
