@@ -1,6 +1,6 @@
 //! IndexedDB in a few steps: open, begin, commit.
 
-use idb::{Database, DatabaseEvent as _, Factory, ObjectStore, Transaction, TransactionMode};
+use idb::{Database, DatabaseEvent as _, Factory, ObjectStore, Transaction};
 use js_sys::Array;
 use wasm_bindgen::{JsCast as _, JsValue};
 use web_sys::{IdbDatabase, IdbTransaction};
@@ -8,7 +8,7 @@ use web_sys::{IdbDatabase, IdbTransaction};
 use crate::js;
 
 /// Opens the database `name`; `upgrade` gives an empty one its stores.
-pub(crate) async fn open(name: &str, upgrade: fn(&Database)) -> Result<Database, idb::Error> {
+pub(crate) async fn open(name: &str, upgrade: fn(&Database)) -> Result<IdbDatabase, idb::Error> {
     let mut request = Factory::new()?.open(name, Some(1))?;
     request.on_upgrade_needed(move |event| {
         if let Ok(database) = event.database() {
@@ -23,31 +23,71 @@ pub(crate) async fn open(name: &str, upgrade: fn(&Database)) -> Result<Database,
             database.unchecked_into::<IdbDatabase>().close();
         }
     });
-    Ok(database)
+    // They hear the browser as long as the page lives.
+    database.forget_callbacks();
+    Ok(database.into())
 }
 
-/// A transaction whose commit is on the disk when it is done, as surely as the browser can.
-pub(crate) fn begin_strict(database: &IdbDatabase, stores: &[&str]) -> Result<Transaction, idb::Error> {
+/// A transaction that writes all of what it is given or nothing: dropped before its commit, it is taken back.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    raw: IdbTransaction,
+    transaction: Option<Transaction>,
+}
+
+impl Writing {
+    /// One whose commit is on the disk when it is done, as surely as the browser can.
+    pub(crate) fn strict(database: &IdbDatabase, stores: &[&str]) -> Result<Self, idb::Error> {
+        Self::begin(database, stores, "strict")
+    }
+
+    /// One that is written as it comes.
+    pub(crate) fn quiet(database: &IdbDatabase, stores: &[&str]) -> Result<Self, idb::Error> {
+        Self::begin(database, stores, "relaxed")
+    }
+
+    fn begin(database: &IdbDatabase, stores: &[&str], durability: &str) -> Result<Self, idb::Error> {
+        let stores: Array = stores.iter().map(|store| JsValue::from_str(store)).collect();
+        let options = js::object(&[("durability", durability.into())]);
+        let begun = js::call(database, "transaction", &[stores.into(), "readwrite".into(), options.into()]);
+        let raw: IdbTransaction = begun.map_err(idb::Error::TransactionOpenFailed)?.unchecked_into();
+        Ok(Self { transaction: Some(raw.clone().into()), raw })
+    }
+
+    pub(crate) fn store(&self, name: &str) -> Result<ObjectStore, idb::Error> {
+        self.raw.object_store(name).map(Into::into).map_err(idb::Error::ObjectStoreNotFound)
+    }
+
+    /// Writes it, and waits until it is written.
+    pub(crate) async fn commit(mut self) -> Result<(), idb::Error> {
+        let Some(transaction) = self.transaction.take() else { return Ok(()) };
+        let result = transaction.commit()?.await?;
+        // An aborted write (a full disk, say) left nothing behind.
+        if result.is_committed() {
+            Ok(())
+        } else {
+            Err(idb::Error::TransactionAbortError(JsValue::from_str("the write was taken back")))
+        }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if self.transaction.is_some() {
+            // One that has ended by itself cannot be aborted, and need not be.
+            let _ = self.raw.abort();
+        }
+    }
+}
+
+/// A transaction that only reads.
+pub(crate) fn reading(database: &IdbDatabase, stores: &[&str]) -> Result<Transaction, idb::Error> {
     let stores: Array = stores.iter().map(|store| JsValue::from_str(store)).collect();
-    let options = js::object(&[("durability", "strict".into())]);
-    let begun = js::call(database, "transaction", &[stores.into(), "readwrite".into(), options.into()]);
-    begun
-        .map(|begun| begun.unchecked_into::<IdbTransaction>().into())
-        .map_err(idb::Error::TransactionOpenFailed)
+    let begun = database.transaction_with_str_sequence(&stores);
+    begun.map(Into::into).map_err(idb::Error::TransactionOpenFailed)
 }
 
 /// A store in a transaction of its own, to read from.
-pub(crate) fn reading(database: &Database, store: &str) -> Result<ObjectStore, idb::Error> {
-    database.transaction(&[store], TransactionMode::ReadOnly)?.object_store(store)
-}
-
-/// Waits until what the transaction wrote is written.
-pub(crate) async fn committed(transaction: Transaction) -> Result<(), idb::Error> {
-    let result = transaction.await?;
-    // An aborted write (a full disk, say) left nothing behind.
-    if result.is_committed() {
-        Ok(())
-    } else {
-        Err(idb::Error::TransactionAbortError(JsValue::from_str("the write was taken back")))
-    }
+pub(crate) fn reading_one(database: &IdbDatabase, store: &str) -> Result<ObjectStore, idb::Error> {
+    reading(database, &[store])?.object_store(store)
 }

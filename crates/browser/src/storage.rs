@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use futures::FutureExt as _;
-use idb::{Database, KeyRange, ObjectStoreParams, Query, TransactionMode};
+use idb::{Database, KeyRange, ObjectStoreParams, Query};
 use js_sys::{Array, Uint8Array};
 use toolshelf_core::digest::Digest;
 use toolshelf_core::module::check_size;
@@ -17,8 +17,9 @@ use toolshelf_core::shelf::{FileFault, Hashed};
 use toolshelf_host::ShelfStore;
 use wasm_bindgen::{JsCast as _, JsValue};
 use wasm_bindgen_futures::JsFuture;
+use web_sys::IdbDatabase;
 
-use crate::database::{self, committed};
+use crate::database::{self, Writing};
 use crate::js;
 use crate::small::SmallModules;
 
@@ -53,7 +54,7 @@ pub struct Storage {
 
 #[derive(Debug)]
 enum Backend {
-    Database(Database, Option<SmallModules>),
+    Database(IdbDatabase, Option<SmallModules>),
     Memory(RefCell<BTreeMap<String, ShelfRecord>>),
 }
 
@@ -184,7 +185,7 @@ impl ShelfStore for Storage {
 }
 
 /// A module that is not small. Its size is checked before it is copied.
-async fn large(database: &Database, shelf: &str, path: &str) -> Result<Option<Vec<u8>>, FileFault> {
+async fn large(database: &IdbDatabase, shelf: &str, path: &str) -> Result<Option<Vec<u8>>, FileFault> {
     let value = read(database, FILES, file_key(shelf, path)).await;
     let value = value.map_err(|err| FileFault::Unreadable(err.to_string()))?;
     let Some(stored) = value.and_then(|value| value.dyn_into::<Uint8Array>().ok()) else { return Ok(None) };
@@ -230,8 +231,8 @@ fn bytes_of(value: &JsValue) -> Option<Vec<u8>> {
     Some(value.dyn_ref::<Uint8Array>()?.to_vec())
 }
 
-async fn read(database: &Database, store: &str, key: JsValue) -> Result<Option<JsValue>, idb::Error> {
-    database::reading(database, store)?.get(key)?.await
+async fn read(database: &IdbDatabase, store: &str, key: JsValue) -> Result<Option<JsValue>, idb::Error> {
+    database::reading_one(database, store)?.get(key)?.await
 }
 
 /// Keys of the modules of one shelf: arrays sort by their first element, and an array after every string.
@@ -243,7 +244,11 @@ fn files_of(shelf: &str) -> Result<Query, idb::Error> {
 /// Small modules are written first. Where the transaction then fails, those that were there before are put back; were
 /// the page ended between the two, a replaced shelf would have modules of another digest than its manifest pins, and
 /// they would be refused.
-async fn put(database: &Database, small: Option<&SmallModules>, record: &ShelfRecord) -> Result<(), Refusal> {
+async fn put(
+    database: &IdbDatabase,
+    small: Option<&SmallModules>,
+    record: &ShelfRecord,
+) -> Result<(), Refusal> {
     let key = &record.key;
     let before = small.map(|small| small.all(key)).unwrap_or_default();
     let place = |files: &mut dyn Iterator<Item = (&String, &Vec<u8>)>| -> BTreeMap<String, Vec<u8>> {
@@ -263,12 +268,12 @@ async fn put(database: &Database, small: Option<&SmallModules>, record: &ShelfRe
 }
 
 async fn put_in_database(
-    database: &Database,
+    database: &IdbDatabase,
     record: &ShelfRecord,
     large: &BTreeMap<String, Vec<u8>>,
 ) -> Result<(), idb::Error> {
-    let transaction = database.transaction(&[SHELVES, FILES], TransactionMode::ReadWrite)?;
-    let (shelves, files) = (transaction.object_store(SHELVES)?, transaction.object_store(FILES)?);
+    let writing = Writing::quiet(database, &[SHELVES, FILES])?;
+    let (shelves, files) = (writing.store(SHELVES)?, writing.store(FILES)?);
     files.delete(files_of(&record.key)?)?;
     for (path, bytes) in large {
         files.put(&Uint8Array::from(&bytes[..]), Some(&file_key(&record.key, path)))?;
@@ -276,11 +281,11 @@ async fn put_in_database(
     let manifest = Uint8Array::from(&record.manifest[..]);
     let value = js::object(&[("order", record.order.into()), ("manifest", manifest.into())]);
     shelves.put(&value, Some(&JsValue::from_str(&record.key)))?;
-    committed(transaction).await
+    writing.commit().await
 }
 
-async fn get(database: &Database, key: &str) -> Result<Option<ShelfRecord>, idb::Error> {
-    let transaction = database.transaction(&[SHELVES, FILES], TransactionMode::ReadOnly)?;
+async fn get(database: &IdbDatabase, key: &str) -> Result<Option<ShelfRecord>, idb::Error> {
+    let transaction = database::reading(database, &[SHELVES, FILES])?;
     let Some(value) = transaction.object_store(SHELVES)?.get(JsValue::from_str(key))?.await? else {
         return Ok(None);
     };
@@ -300,15 +305,15 @@ async fn get(database: &Database, key: &str) -> Result<Option<ShelfRecord>, idb:
     }))
 }
 
-async fn delete(database: &Database, key: &str) -> Result<(), idb::Error> {
-    let transaction = database.transaction(&[SHELVES, FILES], TransactionMode::ReadWrite)?;
-    transaction.object_store(SHELVES)?.delete(JsValue::from_str(key))?;
-    transaction.object_store(FILES)?.delete(files_of(key)?)?;
-    committed(transaction).await
+async fn delete(database: &IdbDatabase, key: &str) -> Result<(), idb::Error> {
+    let writing = Writing::quiet(database, &[SHELVES, FILES])?;
+    writing.store(SHELVES)?.delete(JsValue::from_str(key))?;
+    writing.store(FILES)?.delete(files_of(key)?)?;
+    writing.commit().await
 }
 
-async fn keys(database: &Database) -> Result<Vec<(String, f64)>, idb::Error> {
-    let store = database::reading(database, SHELVES)?;
+async fn keys(database: &IdbDatabase) -> Result<Vec<(String, f64)>, idb::Error> {
+    let store = database::reading_one(database, SHELVES)?;
     let (keys, values) = (store.get_all_keys(None, None)?, store.get_all(None, None)?);
     let (keys, values) = (keys.await?, values.await?);
     let order = |value: &JsValue| js::get(value, "order").as_f64().unwrap_or_default();

@@ -220,3 +220,130 @@ async fn a_damaged_record_is_made_again_from_the_log_or_set_aside_and_the_rest_l
     // What was not set aside goes on working.
     assert_eq!(run(&again, of("hash", "four")).await.state, TaskState::Completed);
 }
+
+/// Lets the write of that number fail, counted from now; later ones succeed.
+fn fail_write(number: u32) {
+    let patch = format!(
+        "(() => {{ let left = {number};
+            for (const name of ['add', 'put']) {{
+                globalThis['real_' + name] ??= IDBObjectStore.prototype[name];
+                const real = globalThis['real_' + name];
+                IDBObjectStore.prototype[name] = function (...args) {{
+                    if (left-- === 0) throw new DOMException('no room', 'QuotaExceededError');
+                    return real.apply(this, args);
+                }};
+            }} }})()"
+    );
+    js_sys::eval(&patch).unwrap();
+}
+
+fn let_writes_succeed() {
+    js_sys::eval("for (const name of ['add', 'put']) if (globalThis['real_' + name]) IDBObjectStore.prototype[name] = globalThis['real_' + name]").unwrap();
+}
+
+#[wasm_bindgen_test]
+async fn whichever_write_finds_no_room_nothing_is_lost_and_nothing_runs_unseen() {
+    let (shelf, tasks) = tasks().await;
+    // The admission writes three times, the beginning and the end of the run twice each.
+    for number in 0..3 {
+        fail_write(number);
+        let refusal = tasks.delegate(of("hash", "abc")).await.unwrap_err();
+        assert_eq!(refusal.code, Code::TaskPersistenceFailed, "write {number}: {}", refusal.why);
+        assert_eq!(tasks.environment().active, 0, "the place is given back");
+    }
+    for number in 3..5 {
+        fail_write(number);
+        let view = run(&tasks, of("hash", "abc")).await;
+        let ended = (view.state, view.reason.as_deref(), view.answer);
+        assert_eq!(ended, (TaskState::Failed, Some("task-persistence-failed"), None), "write {number}");
+    }
+    for number in 5..7 {
+        fail_write(number);
+        let view = run(&tasks, of("hash", "abc")).await;
+        assert_eq!(view.state, TaskState::Completed, "write {number}");
+        // The end is written at the next attempt.
+        TimeoutFuture::new(1_300).await;
+        let_writes_succeed();
+        let again = Tasks::open(&shelf).await;
+        assert_eq!(ended(&again, &view.address).await.answer, view.answer, "write {number}");
+    }
+    let_writes_succeed();
+    assert_eq!(run(&tasks, of("hash", "abc")).await.state, TaskState::Completed);
+}
+
+#[wasm_bindgen_test]
+async fn a_browser_s_model_is_asked_with_the_tools_of_the_shelf() {
+    // No browser of the test machines can run a model, so an object of the Prompt API's shape stands in for it.
+    let (shelf, _) = tasks().await;
+    js_sys::eval(
+        "globalThis.realModel = globalThis.LanguageModel;
+        globalThis.LanguageModel = class {
+            static async availability() { return 'available'; }
+            static async create({ tools, signal }) {
+                const model = new this();
+                Object.assign(model, { tools, ended: false });
+                signal.addEventListener('abort', () => { globalThis.modelStopped = true; });
+                return model;
+            }
+            async prompt(text, { signal }) {
+                if (text === 'wait') return new Promise((_, fail) =>
+                    signal.addEventListener('abort', () => fail(signal.reason)));
+                const tool = this.tools.find(({ name }) => name === 'hash');
+                const good = await tool.execute({ input: text });
+                const bad = await tool.execute({ input: { file: 'secret.txt' } });
+                return [tool.inputSchema.required[0], good, JSON.parse(bad).refused].join(' ');
+            }
+            destroy() { this.ended = true; }
+        }",
+    )
+    .unwrap();
+    let tasks = Tasks::open(&shelf).await;
+    assert!(tasks.environment().model);
+    let view = run(&tasks, of("browser-model", "abc")).await;
+    let expected = format!("input {} invalid-argument", Digest::of(b"abc"));
+    assert_eq!((view.state, view.answer.as_deref()), (TaskState::Completed, Some(&*expected)));
+
+    let waiting = tasks.delegate(of("browser-model", "wait")).await.unwrap();
+    TimeoutFuture::new(50).await;
+    assert_eq!(tasks.cancel(&waiting.address).await.unwrap(), (TaskState::Cancelled, true));
+    assert!(js_sys::eval("globalThis.modelStopped").unwrap().is_truthy(), "its session was ended");
+    js_sys::eval("globalThis.LanguageModel = globalThis.realModel").unwrap();
+}
+
+#[wasm_bindgen_test]
+async fn a_deadline_ends_a_task_and_a_cancelled_tool_stops() {
+    let storage = toolshelf_browser::storage::Storage::in_memory();
+    let cases = toolshelf_conformance::modules();
+    let spinning = cases.iter().find(|case| case.name == "loops-forever").unwrap().module.bytes();
+    let manifest = json!({ "name": "mine", "version": "1", "tools": [{
+        "id": "spin", "wasm": "m.wasm", "digest": Digest::of(&spinning).to_string(), "abi": "buffer-abi/1",
+    }]});
+    let files = [("m.wasm".to_owned(), spinning)].into();
+    let record = toolshelf_browser::storage::ShelfRecord {
+        key: "own/mine".into(),
+        order: 1.0,
+        manifest: manifest.to_string().into_bytes(),
+        files,
+    };
+    storage.put(&record).await.unwrap();
+    let tasks = Tasks::open(&Toolshelf::over(storage)).await;
+    let view = run(&tasks, Delegation { deadline_ms: Some(300), ..of("spin", "x") }).await;
+    assert_eq!((view.state, view.reason.as_deref()), (TaskState::Interrupted, Some("task-deadline")));
+
+    let running = tasks.delegate(of("spin", "x")).await.unwrap();
+    TimeoutFuture::new(100).await;
+    let row = tasks.list(Filter::Active, None, 5).await.unwrap().rows.remove(0);
+    assert_eq!((row.here, row.view.progress.as_deref()), (true, Some("Running spin")));
+    let left = row.ends_at_ms.unwrap() - js_sys::Date::now();
+    assert!((20_000.0..30_000.0).contains(&left), "{left} ms are left of 30 s");
+    assert_eq!(tasks.cancel(&running.address).await.unwrap(), (TaskState::Cancelled, true));
+    assert_eq!(tasks.cancel(&running.address).await.unwrap_err().code, Code::TaskNotRunning);
+    // The places are free again.
+    for _ in 0..50 {
+        if tasks.environment().active == 0 {
+            return;
+        }
+        TimeoutFuture::new(100).await;
+    }
+    panic!("a place stays taken");
+}

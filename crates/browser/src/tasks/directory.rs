@@ -86,7 +86,7 @@ impl Directory {
         let write = async {
             let handle = js::call_async(&directory.0, "getFileHandle", &[name.into(), options]).await?;
             let stream = js::call_async(&handle, "createWritable", &[]).await?;
-            if let Err(thrown) = js::call_async(&stream, "write", &[content.clone()]).await {
+            if let Err(thrown) = js::call_async(&stream, "write", std::slice::from_ref(content)).await {
                 let _ = js::call_async(&stream, "abort", &[]).await;
                 return Err(thrown);
             }

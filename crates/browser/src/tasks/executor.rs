@@ -3,12 +3,12 @@
 use futures::FutureExt as _;
 use futures::future::{Either, select};
 use serde_json::json;
-use toolshelf_core::Digest;
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::Answer;
 use toolshelf_core::placement::Placement;
 use toolshelf_core::refusal::{Code, Refusal};
-use toolshelf_core::task::{Source, ToolCall};
+use toolshelf_core::task::{Source, TaskInput, ToolCall};
+use toolshelf_core::{Digest, RootDescriptor};
 use toolshelf_host::TaskExecutor;
 use toolshelf_host::task_ports::{Check, RunFault, TaskRun, Terms};
 
@@ -39,26 +39,38 @@ impl PageExecutor {
         })
     }
 
-    async fn run_tool(&self, run: &TaskRun) -> Result<String, Refusal> {
-        let agent = &run.input.agent;
+    /// Whether a tool takes the task; answers how it would be executed.
+    pub(crate) fn check_tool(&self, input: &TaskInput) -> Result<String, Refusal> {
+        ToolCall::read(self.abi(&input.agent)?, &input.task)?;
+        Ok(["the shelf's tool ", &input.agent, " in a worker of its own"].concat())
+    }
+
+    /// Runs a tool. Dropping the future ends its worker.
+    pub(crate) async fn run_tool(
+        &self,
+        input: &TaskInput,
+        root: &RootDescriptor,
+        note: &dyn Fn(&str),
+    ) -> Result<String, Refusal> {
+        let agent = &input.agent;
         let abi = self.abi(agent)?;
-        let call = ToolCall::read(abi, &run.input.task)?;
+        let call = ToolCall::read(abi, &input.task)?;
         let mut arguments = Vec::new();
         for (input, source) in abi.layout().inputs.iter().zip(call.inputs) {
             let bytes = match source {
                 Source::Text(text) => text.into_bytes(),
                 Source::File(path) => {
-                    run.report.note(&["Reading ", &path].concat());
-                    self.folders.read(&run.root, &path, input).await?
+                    note(&["Reading ", &path].concat());
+                    self.folders.read(root, &path, input).await?
                 }
             };
             arguments.push((input.arguments[0].to_owned(), bytes));
         }
-        run.report.note(&["Running ", agent].concat());
+        note(&["Running ", agent].concat());
         let answer = answer_text(&self.shelf.call(agent, arguments).await?);
         let Some(out) = call.out else { return Ok(answer) };
-        run.report.note(&["Writing ", &out].concat());
-        self.folders.write(&run.root, &out, answer.as_bytes()).await?;
+        note(&["Writing ", &out].concat());
+        self.folders.write(root, &out, answer.as_bytes()).await?;
         let digest = Digest::of(answer.as_bytes()).to_string();
         Ok(json!({ "out": out, "bytes": answer.len(), "sha256": digest }).to_string())
     }
@@ -71,8 +83,7 @@ impl TaskExecutor for PageExecutor {
             self.model.check()?;
             "the browser's own model, with the tools of the shelf".to_owned()
         } else {
-            ToolCall::read(self.abi(agent)?, &check.input.task)?;
-            ["the shelf's tool ", agent, " in a worker of its own"].concat()
+            self.check_tool(check.input)?
         };
         let bounds = Placement::Browser.bounds();
         Ok(Terms {
@@ -83,10 +94,11 @@ impl TaskExecutor for PageExecutor {
     }
 
     async fn run(&self, run: TaskRun) -> Result<String, RunFault> {
+        let note = |note: &str| run.report.note(note);
         let work = if run.input.agent == MODEL_AGENT {
             model::run(&self.shelf, &run).boxed_local()
         } else {
-            self.run_tool(&run).boxed_local()
+            self.run_tool(&run.input, &run.root, &note).boxed_local()
         };
         // Dropping the work ends the tool's worker.
         match select(work, Box::pin(run.signal.aborted())).await {

@@ -10,7 +10,7 @@ use wasm_bindgen::{JsCast as _, JsValue};
 
 use super::folders::Entry;
 use super::store::{FILES, TaskStore};
-use crate::database::{begin_strict, committed, reading};
+use crate::database::{Writing, reading_one};
 
 /// The folder's name in the store's keys.
 const OWN: &str = "own";
@@ -30,7 +30,7 @@ impl Flat {
         match self {
             Self::Memory(files) => Ok(files.borrow().get(path).map(|bytes| Uint8Array::from(&bytes[..]))),
             Self::Database(store) => {
-                let value = reading(&store.database, FILES)?.get(key(path))?.await?;
+                let value = reading_one(&store.database, FILES)?.get(key(path))?.await?;
                 Ok(value.and_then(|value| value.dyn_into().ok()))
             }
         }
@@ -43,9 +43,9 @@ impl Flat {
                 Ok(())
             }
             Self::Database(store) => {
-                let transaction = begin_strict(&store.raw, &[FILES])?;
-                transaction.object_store(FILES)?.put(bytes, Some(&key(path)))?;
-                committed(transaction).await
+                let writing = Writing::strict(&store.database, &[FILES])?;
+                writing.store(FILES)?.put(bytes, Some(&key(path)))?;
+                writing.commit().await
             }
         }
     }
@@ -59,11 +59,11 @@ impl Flat {
                 Ok(())
             }
             Self::Database(store) => {
-                let transaction = begin_strict(&store.raw, &[FILES])?;
-                let files = transaction.object_store(FILES)?;
+                let writing = Writing::strict(&store.database, &[FILES])?;
+                let files = writing.store(FILES)?;
                 files.delete(key(path))?;
                 files.delete(range(&below)?)?;
-                committed(transaction).await
+                writing.commit().await
             }
         }
     }
@@ -91,7 +91,7 @@ impl Flat {
                 Ok(below.map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect())
             }
             Self::Database(store) => {
-                let files = reading(&store.database, FILES)?;
+                let files = reading_one(&store.database, FILES)?;
                 let (keys, values) = (
                     files.get_all_keys(Some(range(prefix)?), None)?,
                     files.get_all(Some(range(prefix)?), None)?,

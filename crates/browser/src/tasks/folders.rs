@@ -10,18 +10,17 @@ use std::rc::Rc;
 use js_sys::{Array, Uint8Array};
 use toolshelf_core::RootDescriptor;
 use toolshelf_core::abi::Input;
-use toolshelf_core::digest::to_hex;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 use toolshelf_core::root::file_in_root;
 use toolshelf_host::task_ports::{Roots, SelectedRoot};
 use wasm_bindgen::{JsCast as _, JsValue};
 use web_sys::{Blob, File};
 
-use super::directory::{Directory, content};
+use super::directory::{Directory, Fault, content};
 use super::flat::Flat;
-use super::sealer::random_bytes;
-use super::store::{HANDLES, TaskStore};
-use crate::database::{begin_strict, committed, reading};
+use super::picked::{PickedFolder, PickedFolders};
+use super::store::TaskStore;
+use super::unreadable;
 use crate::listeners::Listeners;
 use crate::{PickedFile, js, pick};
 
@@ -37,7 +36,7 @@ pub struct Folders {
 }
 
 struct Inner {
-    store: Option<Rc<TaskStore>>,
+    picked: PickedFolders,
     flat: Flat,
     private: Option<Directory>,
     selected: RefCell<RootDescriptor>,
@@ -110,12 +109,12 @@ enum Place {
 }
 
 impl Folders {
-    pub(super) async fn open(store: Option<Rc<TaskStore>>) -> Self {
+    pub(crate) async fn open(store: Option<Rc<TaskStore>>) -> Self {
         let flat = store.clone().map_or_else(|| Flat::Memory(Rc::default()), Flat::Database);
         let selected =
             setting().and_then(|text| RootDescriptor::read(&serde_json::from_str(&text).ok()?).ok());
         let inner = Inner {
-            store,
+            picked: PickedFolders { store },
             flat,
             private: Directory::private().await,
             selected: RefCell::new(selected.unwrap_or_else(own)),
@@ -127,7 +126,7 @@ impl Folders {
     /// Whether folders of the disk can be picked here.
     #[must_use]
     pub fn can_pick(&self) -> bool {
-        self.inner.store.is_some() && js::global("showDirectoryPicker").is_function()
+        self.inner.picked.store.is_some() && js::global("showDirectoryPicker").is_function()
     }
 
     /// All folders, the page's own first.
@@ -141,17 +140,15 @@ impl Folders {
             (None, Flat::Memory(_)) => Stored::Memory,
         };
         let mut folders = vec![self.folder(own(), "This page's files".to_owned(), Access::Granted, stored)];
-        for (id, value) in self.handles().await? {
-            let label = js::get(&value, "label").as_string().unwrap_or_default();
-            let handle = Directory(js::get(&value, "handle"));
-            let access = match ask(&handle, "queryPermission").await {
-                Access::Granted if !handle.exists().await => Access::Gone,
-                access => access,
-            };
-            let root = RootDescriptor::Handle { id, label: Some(label.clone()) };
-            folders.push(self.folder(root, label, access, Stored::Disk));
+        for picked in self.inner.picked.all().await? {
+            let access = picked.access().await;
+            folders.push(self.picked(&picked, access));
         }
         Ok(folders)
+    }
+
+    fn picked(&self, picked: &PickedFolder, access: Access) -> Folder {
+        self.folder(picked.root(), picked.label.clone(), access, Stored::Disk)
     }
 
     fn folder(&self, root: RootDescriptor, label: String, access: Access, stored: Stored) -> Folder {
@@ -168,42 +165,14 @@ impl Folders {
         let options = js::object(&[("mode", "readwrite".into()), ("id", "toolshelf".into())]);
         let picked = js::call_async(&js_sys::global(), "showDirectoryPicker", &[options.into()]).await;
         match picked {
-            Ok(handle) => self.keep(handle).await.map(Some),
+            Ok(handle) => {
+                let kept = self.inner.picked.keep(handle).await?;
+                self.changed();
+                Ok(Some(self.picked(&kept, Access::Granted)))
+            }
             Err(thrown) if js::error_name(&thrown) == "AbortError" => Ok(None),
             Err(thrown) => Err(Refusal::new(Code::TaskRootUnavailable, js::message(&thrown))),
         }
-    }
-
-    /// Keeps the handle of a folder; one that is known already is the same folder.
-    async fn keep(&self, handle: JsValue) -> Result<Folder, Refusal> {
-        for (id, value) in self.handles().await? {
-            let known = js::get(&value, "handle");
-            if js::call_async(&known, "isSameEntry", &[handle.clone()])
-                .await
-                .is_ok_and(|same| same.is_truthy())
-            {
-                let label = js::get(&value, "label").as_string().unwrap_or_default();
-                let root = RootDescriptor::Handle { id, label: Some(label.clone()) };
-                return Ok(self.folder(root, label, Access::Granted, Stored::Disk));
-            }
-        }
-        let id = to_hex(&random_bytes());
-        let label = js::get(&handle, "name").as_string().unwrap_or_default();
-        let value = js::object(&[
-            ("handle", handle),
-            ("label", (&*label).into()),
-            ("order", js_sys::Date::now().into()),
-        ]);
-        let store = self.store()?;
-        let write = async {
-            let transaction = begin_strict(&store.raw, &[HANDLES])?;
-            transaction.object_store(HANDLES)?.put(&value, Some(&(&*id).into()))?;
-            committed(transaction).await
-        };
-        write.await.map_err(unavailable)?;
-        self.changed();
-        let root = RootDescriptor::Handle { id, label: Some(label.clone()) };
-        Ok(self.folder(root, label, Access::Granted, Stored::Disk))
     }
 
     /// Asks the person for a picked folder again. Must be called in a person's click.
@@ -211,11 +180,7 @@ impl Folders {
     /// # Errors
     /// [`Code::TaskRootUnavailable`] when the folder is not known.
     pub async fn allow(&self, root: &RootDescriptor) -> Result<Access, Refusal> {
-        let handle = self.handle(root).await?;
-        let access = match ask(&handle, "requestPermission").await {
-            Access::Granted if !handle.exists().await => Access::Gone,
-            access => access,
-        };
+        let access = self.inner.picked.find(root).await?.request().await;
         self.changed();
         Ok(access)
     }
@@ -228,13 +193,7 @@ impl Folders {
         let RootDescriptor::Handle { id, .. } = root else {
             return Err(Refusal::new(Code::InvalidArgument, "only a picked folder can be forgotten"));
         };
-        let store = self.store()?;
-        let delete = async {
-            let transaction = begin_strict(&store.raw, &[HANDLES])?;
-            transaction.object_store(HANDLES)?.delete(JsValue::from_str(id))?;
-            committed(transaction).await
-        };
-        delete.await.map_err(unavailable)?;
+        self.inner.picked.forget(id).await?;
         if same(root, &self.inner.selected.borrow()) {
             self.select(&own());
         }
@@ -260,7 +219,7 @@ impl Folders {
         let folder = if folder.is_empty() { String::new() } else { file_in_root(folder)? };
         let found = match self.place(root).await? {
             Place::Directory(directory) => directory.entries(&folder).await?,
-            Place::Flat(flat) => flat.entries(&folder).await.map_err(unavailable)?,
+            Place::Flat(flat) => flat.entries(&folder).await.map_err(unreadable)?,
         };
         // Sorted by a tree, which the page has anyway.
         let sorted = found.into_iter().map(|entry| ((entry.size.is_some(), entry.name.clone()), entry));
@@ -276,7 +235,7 @@ impl Folders {
         match self.place(root).await? {
             Place::Directory(directory) => Ok(directory.file(&path).await?.into()),
             Place::Flat(flat) => {
-                let bytes = flat.read(&path).await.map_err(unavailable)?;
+                let bytes = flat.read(&path).await.map_err(unreadable)?;
                 let bytes = bytes.ok_or_else(|| missing(&path))?;
                 Blob::new_with_u8_array_sequence(&Array::of1(&bytes))
                     .map_err(|thrown| Refusal::new(Code::FileUnavailable, js::message(&thrown)))
@@ -312,7 +271,7 @@ impl Folders {
                     Some(blob) => Uint8Array::from(&pick::read(blob).await?[..]),
                     None => content.clone().unchecked_into(),
                 };
-                flat.write(&path, &bytes).await.map_err(unavailable)
+                flat.write(&path, &bytes).await.map_err(unreadable)
             }
         }
     }
@@ -344,7 +303,7 @@ impl Folders {
         let path = file_in_root(path)?;
         match self.place(root).await? {
             Place::Directory(directory) => directory.delete(&path).await?,
-            Place::Flat(flat) => flat.delete(&path).await.map_err(unavailable)?,
+            Place::Flat(flat) => flat.delete(&path).await.map_err(unreadable)?,
         }
         self.changed();
         Ok(())
@@ -358,9 +317,7 @@ impl Folders {
     /// Refuses a root that cannot be used now.
     pub(super) async fn check(&self, root: &RootDescriptor) -> Result<(), Refusal> {
         match self.place(root).await? {
-            Place::Directory(directory) if !directory.exists().await => {
-                Err(super::directory::Fault::RootGone.into())
-            }
+            Place::Directory(directory) if !directory.exists().await => Err(Fault::RootGone.into()),
             _ => Ok(()),
         }
     }
@@ -372,53 +329,21 @@ impl Folders {
                 None => Ok(Place::Flat(self.inner.flat.clone())),
             },
             RootDescriptor::Handle { label, .. } => {
-                let handle = self.handle(root).await?;
-                if ask(&handle, "queryPermission").await == Access::Granted {
-                    return Ok(Place::Directory(handle));
+                let picked = self.inner.picked.find(root).await?;
+                match picked.access().await {
+                    Access::Granted => Ok(Place::Directory(picked.handle)),
+                    Access::Gone => Err(Fault::RootGone.into()),
+                    Access::Ask | Access::Denied => {
+                        let label = cut(label.as_deref().unwrap_or_default(), 60);
+                        let why = format!("the folder {label:?} must be allowed again, under Environments");
+                        Err(Refusal::new(Code::TaskRootUnavailable, why))
+                    }
                 }
-                let label = cut(label.as_deref().unwrap_or_default(), 60);
-                let why = format!("the folder {label:?} must be allowed again, under Environments");
-                Err(Refusal::new(Code::TaskRootUnavailable, why))
             }
             RootDescriptor::Machine { .. } => {
                 Err(Refusal::new(Code::TaskRootUnavailable, "a page does not reach a machine's folder"))
             }
         }
-    }
-
-    async fn handle(&self, root: &RootDescriptor) -> Result<Directory, Refusal> {
-        let RootDescriptor::Handle { id, .. } = root else {
-            return Err(Refusal::new(Code::InvalidArgument, "this is no picked folder"));
-        };
-        let known = self.handles().await?.into_iter().find(|(known, _)| known == id);
-        let (_, value) = known.ok_or_else(|| {
-            Refusal::new(Code::TaskRootUnavailable, "the folder is not known any more; pick it again")
-        })?;
-        Ok(Directory(js::get(&value, "handle")))
-    }
-
-    /// The picked folders by their ids, the oldest first.
-    async fn handles(&self) -> Result<Vec<(String, JsValue)>, Refusal> {
-        let Some(store) = &self.inner.store else { return Ok(Vec::new()) };
-        let read = async {
-            let handles = reading(&store.database, HANDLES)?;
-            let (keys, values) = (handles.get_all_keys(None, None)?, handles.get_all(None, None)?);
-            Ok((keys.await?, values.await?))
-        };
-        let (keys, values) = read.await.map_err(unavailable)?;
-        let order = |value: &JsValue| js::get(value, "order").as_f64().unwrap_or_default().to_bits();
-        let pairs = keys.into_iter().zip(values).filter_map(|(key, value)| Some((key.as_string()?, value)));
-        let sorted = pairs.map(|(id, value)| ((order(&value), id.clone()), (id, value)));
-        Ok(sorted.collect::<BTreeMap<_, _>>().into_values().collect())
-    }
-
-    fn store(&self) -> Result<&TaskStore, Refusal> {
-        self.inner.store.as_deref().ok_or_else(|| {
-            Refusal::new(
-                Code::StorageUnavailable,
-                "the browser gives this page no database to keep folders in",
-            )
-        })
     }
 
     fn changed(&self) {
@@ -448,20 +373,6 @@ fn same(one: &RootDescriptor, other: &RootDescriptor) -> bool {
     one.is_contained_in(&other.to_string())
 }
 
-/// Asks the browser, or with `requestPermission` the person, for the folder.
-async fn ask(handle: &Directory, method: &str) -> Access {
-    let options = js::object(&[("mode", "readwrite".into())]);
-    match js::call_async(&handle.0, method, &[options.into()]).await {
-        Ok(state) => match state.as_string().as_deref() {
-            Some("granted") => Access::Granted,
-            Some("prompt") => Access::Ask,
-            _ => Access::Denied,
-        },
-        Err(thrown) if js::error_name(&thrown) == "NotFoundError" => Access::Gone,
-        Err(_) => Access::Denied,
-    }
-}
-
 fn area() -> Option<web_sys::Storage> {
     web_sys::window()?.local_storage().ok()?
 }
@@ -472,8 +383,4 @@ fn setting() -> Option<String> {
 
 fn missing(path: &str) -> Refusal {
     Refusal::new(Code::FileUnavailable, format!("{:?} is not in the folder", cut(path, 120)))
-}
-
-fn unavailable(err: idb::Error) -> Refusal {
-    Refusal::new(Code::StorageUnavailable, format!("the browser's database answers: {err}"))
 }

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use idb::{Index, KeyRange, ObjectStore, Query, Transaction};
+use idb::{Index, KeyRange, ObjectStore, Query};
 use js_sys::Object;
 use serde::de::DeserializeOwned;
 use toolshelf_core::task::{LogEntry, Reducer, TaskEvent, TaskRecord, reduce_task};
@@ -14,7 +14,7 @@ use wasm_bindgen::JsValue;
 
 use super::listing::Moment;
 use super::store::{BY_ADDRESS, CALLS, DAMAGED, ENTRIES, TASKS, TaskStore};
-use crate::database::{begin_strict, committed, reading};
+use crate::database::{Writing, reading_one};
 use crate::js;
 
 /// The log.
@@ -66,20 +66,18 @@ impl IdbJournal {
             Err(fault) => return Ok(Err(fault.into())),
         };
         let Some(record) = entry else { return Ok(Err(JournalFault::Failed("nothing to write".to_owned()))) };
-        let transaction = begin_strict(&self.store.raw, &[ENTRIES, TASKS, CALLS])?;
-        let calls = transaction.object_store(CALLS)?;
+        let writing = Writing::strict(&self.store.database, &[ENTRIES, TASKS, CALLS])?;
+        let calls = writing.store(CALLS)?;
         let taken = calls.get(JsValue::from_str(call.as_str()))?;
-        let added = transaction.object_store(ENTRIES)?.add(&entry_value(draft), None)?;
+        let added = writing.store(ENTRIES)?.add(&entry_value(draft), None)?;
         if let Some(taken) = taken.await? {
-            transaction.abort()?;
             return Ok(Err(JournalFault::CallTaken(taken.as_string().unwrap_or_default())));
         }
         let position = added.await?.as_f64().unwrap_or_default();
         let call = call.as_str();
-        Kept { position, changes: 1, call: Some(call.to_owned()), record }
-            .put(&transaction.object_store(TASKS)?)?;
+        Kept { position, changes: 1, call: Some(call.to_owned()), record }.put(&writing.store(TASKS)?)?;
         calls.add(&JsValue::from_str(address), Some(&call.into()))?;
-        commit(transaction).await.map(Ok)
+        writing.commit().await.map(Ok)
     }
 
     async fn change(
@@ -88,11 +86,11 @@ impl IdbJournal {
         durability: Durability,
     ) -> Result<Result<TaskRecord, JournalFault>, idb::Error> {
         let stores = [ENTRIES, TASKS];
-        let transaction = match durability {
-            Durability::Strict => begin_strict(&self.store.raw, &stores)?,
-            Durability::Quiet => self.store.begin(&stores)?,
+        let writing = match durability {
+            Durability::Strict => Writing::strict(&self.store.database, &stores)?,
+            Durability::Quiet => Writing::quiet(&self.store.database, &stores)?,
         };
-        let tasks = transaction.object_store(TASKS)?;
+        let tasks = writing.store(TASKS)?;
         let value = by_address(&tasks, &draft.event.address)?.1.await?;
         let kept = value.as_ref().and_then(Kept::read);
         let Some(kept) = kept else {
@@ -110,16 +108,16 @@ impl IdbJournal {
         let Some(record) = reducer.into_record() else {
             return Ok(Err(JournalFault::Failed("nothing to write".to_owned())));
         };
-        transaction.object_store(ENTRIES)?.add(&entry_value(draft), None)?;
+        writing.store(ENTRIES)?.add(&entry_value(draft), None)?;
         let kept = Kept { position, changes, call, record };
         kept.put(&tasks)?;
-        commit(transaction).await?;
+        writing.commit().await?;
         Ok(Ok(kept.record))
     }
 
     /// The record at `address`, mended from the log where it is damaged.
     async fn find(&self, address: &str) -> Result<Result<Option<TaskRecord>, JournalFault>, idb::Error> {
-        let tasks = reading(&self.store.database, TASKS)?;
+        let tasks = reading_one(&self.store.database, TASKS)?;
         let (key, value) = by_address(&tasks, address)?;
         let (key, value) = (key.await?, value.await?);
         let (Some(key), Some(value)) = (key, value) else { return Ok(Ok(None)) };
@@ -139,7 +137,7 @@ impl IdbJournal {
         let mut after = before.map(|before| -(before as f64));
         loop {
             let wanted = limit - rows.len();
-            let tasks = reading(&self.store.database, TASKS)?;
+            let tasks = reading_one(&self.store.database, TASKS)?;
             let range = || -> Result<Option<Query>, idb::Error> {
                 let bound = |after: f64| KeyRange::lower_bound(&after.into(), Some(true));
                 Ok(after.map(bound).transpose()?.map(Query::from))
@@ -169,8 +167,8 @@ impl IdbJournal {
         let entries = self.entries(&address).await?;
         let changes = entries.as_ref().map_or(0, |entries| entries.len() as u64);
         let reduced = entries.and_then(|entries| reduce_task(&entries, &address).ok().flatten());
-        let transaction = self.store.begin(&[TASKS, DAMAGED])?;
-        let tasks = transaction.object_store(TASKS)?;
+        let writing = Writing::quiet(&self.store.database, &[TASKS, DAMAGED])?;
+        let tasks = writing.store(TASKS)?;
         let call = js::get(value, "call").as_string();
         let mended =
             reduced.zip(key.as_f64()).map(|(record, key)| Kept { position: -key, changes, call, record });
@@ -178,11 +176,11 @@ impl IdbJournal {
             Some(kept) => kept.put(&tasks)?,
             None => {
                 let aside = js::object(&[("address", address.into()), ("value", value.clone())]);
-                transaction.object_store(DAMAGED)?.add(&aside, None)?;
+                writing.store(DAMAGED)?.add(&aside, None)?;
                 tasks.delete(key.clone())?;
             }
         }
-        commit(transaction).await?;
+        writing.commit().await?;
         Ok(mended)
     }
 
@@ -199,7 +197,7 @@ impl IdbJournal {
 
     /// What was written of one task, in order, with the keys; `None` where a value cannot be read.
     async fn drafts(&self, address: &str) -> Result<(Vec<Option<Draft>>, Vec<JsValue>), idb::Error> {
-        let index = reading(&self.store.database, ENTRIES)?.index(BY_ADDRESS)?;
+        let index = reading_one(&self.store.database, ENTRIES)?.index(BY_ADDRESS)?;
         let query = || Some(Query::from(JsValue::from_str(address)));
         let (keys, values) = (index.get_all_keys(query(), None)?, index.get_all(query(), None)?);
         let (keys, values) = (keys.await?, values.await?);
@@ -221,15 +219,15 @@ impl IdbJournal {
 
     /// Addresses of the tasks whose records were damaged beyond mending.
     pub(super) async fn damaged(&self) -> Result<Vec<String>, idb::Error> {
-        let values = reading(&self.store.database, DAMAGED)?.get_all(None, None)?.await?;
+        let values = reading_one(&self.store.database, DAMAGED)?.get_all(None, None)?.await?;
         Ok(values.iter().map(|value| js::get(value, "address").as_string().unwrap_or_default()).collect())
     }
 
     /// Takes tasks out of the journal, with all that was written of them.
     pub(super) async fn remove(&self, rows: &[Kept]) -> Result<Vec<Removed>, idb::Error> {
-        let transaction = begin_strict(&self.store.raw, &[ENTRIES, TASKS, CALLS])?;
-        let (entries, tasks) = (transaction.object_store(ENTRIES)?, transaction.object_store(TASKS)?);
-        let calls = transaction.object_store(CALLS)?;
+        let writing = Writing::strict(&self.store.database, &[ENTRIES, TASKS, CALLS])?;
+        let (entries, tasks) = (writing.store(ENTRIES)?, writing.store(TASKS)?);
+        let calls = writing.store(CALLS)?;
         let index = entries.index(BY_ADDRESS)?;
         let mut removed = Vec::new();
         for kept in rows {
@@ -245,15 +243,15 @@ impl IdbJournal {
             }
             removed.push(Removed { row: kept.value(), entries: written });
         }
-        commit(transaction).await?;
+        writing.commit().await?;
         Ok(removed)
     }
 
     /// Puts removed tasks back where they were.
     pub(super) async fn restore(&self, removed: Vec<Removed>) -> Result<(), idb::Error> {
-        let transaction = begin_strict(&self.store.raw, &[ENTRIES, TASKS, CALLS])?;
-        let (entries, tasks) = (transaction.object_store(ENTRIES)?, transaction.object_store(TASKS)?);
-        let calls = transaction.object_store(CALLS)?;
+        let writing = Writing::strict(&self.store.database, &[ENTRIES, TASKS, CALLS])?;
+        let (entries, tasks) = (writing.store(ENTRIES)?, writing.store(TASKS)?);
+        let calls = writing.store(CALLS)?;
         for Removed { row, entries: written } in removed {
             for (key, value) in written {
                 entries.put(&value, Some(&key))?;
@@ -265,13 +263,13 @@ impl IdbJournal {
                 calls.put(&js::get(&row, "address"), Some(&call))?;
             }
         }
-        commit(transaction).await
+        writing.commit().await
     }
 
     /// Takes over a task of another browser, whose log must reduce; `false` when its address is there already.
     pub(super) async fn adopt(&self, record: TaskRecord, log: &[Draft]) -> Result<bool, idb::Error> {
-        let transaction = begin_strict(&self.store.raw, &[ENTRIES, TASKS])?;
-        let (entries, tasks) = (transaction.object_store(ENTRIES)?, transaction.object_store(TASKS)?);
+        let writing = Writing::strict(&self.store.database, &[ENTRIES, TASKS])?;
+        let (entries, tasks) = (writing.store(ENTRIES)?, writing.store(TASKS)?);
         if by_address(&tasks, &record.address)?.1.await?.is_some() {
             return Ok(false);
         }
@@ -282,7 +280,7 @@ impl IdbJournal {
         }
         let position = added.swap_remove(0).await?.as_f64().unwrap_or_default();
         Kept { position, changes: log.len() as u64, call: None, record }.put(&tasks)?;
-        commit(transaction).await?;
+        writing.commit().await?;
         Ok(true)
     }
 }
@@ -309,7 +307,7 @@ impl Journal for IdbJournal {
 
     async fn address_of(&self, call: &CallKey) -> Result<Option<String>, JournalFault> {
         let read =
-            async { reading(&self.store.database, CALLS)?.get(JsValue::from_str(call.as_str()))?.await };
+            async { reading_one(&self.store.database, CALLS)?.get(JsValue::from_str(call.as_str()))?.await };
         Ok(read.await.map_err(|fault| failed(&fault))?.and_then(|address| address.as_string()))
     }
 
@@ -318,11 +316,6 @@ impl Journal for IdbJournal {
         let placed = |kept: Kept| Placed { position: kept.position as u64, record: kept.record };
         Ok(rows.into_iter().map(placed).collect())
     }
-}
-
-/// Writes what the transaction has, and waits for it.
-async fn commit(transaction: Transaction) -> Result<(), idb::Error> {
-    committed(transaction.commit()?).await
 }
 
 fn by_address(

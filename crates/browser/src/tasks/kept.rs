@@ -8,6 +8,10 @@ use toolshelf_host::MemoryJournal;
 use toolshelf_host::task_ports::{CallKey, Draft, Durability, Journal, JournalFault, Placed};
 
 use super::journal::IdbJournal;
+#[cfg(feature = "api")]
+use super::store::TaskStore;
+#[cfg(feature = "api")]
+use crate::api::area::AreaJournal;
 
 /// The journal of a page.
 #[derive(Clone)]
@@ -20,6 +24,8 @@ pub struct PageJournal {
 enum Kept {
     Database(IdbJournal),
     Memory(MemoryJournal),
+    #[cfg(feature = "api")]
+    Area(AreaJournal),
 }
 
 impl PageJournal {
@@ -34,8 +40,26 @@ impl PageJournal {
     pub fn database(&self) -> Option<&IdbJournal> {
         match &self.kept {
             Kept::Database(journal) => Some(journal),
-            Kept::Memory(_) => None,
+            _ => None,
         }
+    }
+}
+
+#[cfg(feature = "api")]
+impl PageJournal {
+    /// A journal in an open database.
+    pub(crate) fn of_database(store: Rc<TaskStore>, written: Rc<dyn Fn(&str)>) -> Self {
+        Self { kept: Kept::Database(IdbJournal { store }), written }
+    }
+
+    /// A journal in that memory, which others may share.
+    pub(crate) fn of_memory(memory: MemoryJournal) -> Self {
+        Self { kept: Kept::Memory(memory), written: Rc::new(|_| ()) }
+    }
+
+    /// A journal in a storage like `localStorage`.
+    pub(crate) fn of_area(area: AreaJournal) -> Self {
+        Self { kept: Kept::Area(area), written: Rc::new(|_| ()) }
     }
 }
 
@@ -44,6 +68,8 @@ impl Journal for PageJournal {
         match &self.kept {
             Kept::Database(journal) => journal.admit(draft, call).await?,
             Kept::Memory(journal) => journal.admit(draft, call).await?,
+            #[cfg(feature = "api")]
+            Kept::Area(journal) => journal.admit(draft, call).await?,
         }
         (self.written)(&draft.event.address);
         Ok(())
@@ -53,6 +79,8 @@ impl Journal for PageJournal {
         let record = match &self.kept {
             Kept::Database(journal) => journal.append(draft, durability).await?,
             Kept::Memory(journal) => journal.append(draft, durability).await?,
+            #[cfg(feature = "api")]
+            Kept::Area(journal) => journal.append(draft, durability).await?,
         };
         (self.written)(&draft.event.address);
         Ok(record)
@@ -62,6 +90,8 @@ impl Journal for PageJournal {
         match &self.kept {
             Kept::Database(journal) => journal.record(address).await,
             Kept::Memory(journal) => journal.record(address).await,
+            #[cfg(feature = "api")]
+            Kept::Area(journal) => journal.record(address).await,
         }
     }
 
@@ -69,6 +99,8 @@ impl Journal for PageJournal {
         match &self.kept {
             Kept::Database(journal) => journal.address_of(call).await,
             Kept::Memory(journal) => journal.address_of(call).await,
+            #[cfg(feature = "api")]
+            Kept::Area(journal) => journal.address_of(call).await,
         }
     }
 
@@ -76,6 +108,8 @@ impl Journal for PageJournal {
         match &self.kept {
             Kept::Database(journal) => journal.recent(before, limit).await,
             Kept::Memory(journal) => journal.recent(before, limit).await,
+            #[cfg(feature = "api")]
+            Kept::Area(journal) => journal.recent(before, limit).await,
         }
     }
 }

@@ -38,13 +38,20 @@ impl PageLife {
         }
         let name = JsValue::from([LOCK, &self.boot].concat());
         let locks = self.locks.clone();
+        // Shared, so that a second host of the same name in this page does not wait for ever.
+        let options: JsValue = js::object(&[("mode", "shared".into())]).into();
         let held = Promise::new(&mut |granted, _| {
+            let (done, refused) = (granted.clone(), granted);
             let keep = Closure::once_into_js(move |_lock: JsValue| {
-                let _ = granted.call0(&JsValue::UNDEFINED);
+                let _ = done.call0(&JsValue::UNDEFINED);
                 // Never settles: the lock is held as long as the page lives.
                 Promise::new(&mut |_, _| ())
             });
-            let _ = js::call(&locks, "request", &[name.clone(), keep]);
+            // A frame of an opaque origin gets no lock; it goes on without.
+            let asked = js::call(&locks, "request", &[name.clone(), options.clone(), keep]);
+            if asked.and_then(|asked| js::call(&asked, "catch", &[(&refused).into()])).is_err() {
+                let _ = refused.call0(&JsValue::UNDEFINED);
+            }
         });
         let _ = JsFuture::from(held).await;
     }

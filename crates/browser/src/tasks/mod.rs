@@ -3,7 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`listing`] | what the page shows of its tasks |
-//! | [`folders`] | the folders that tasks work in; over `directory` (the browser's file system) and `flat` (IndexedDB) |
+//! | [`folders`] | the folders that tasks work in; over `directory` (the browser's file system), `flat` (IndexedDB) and `picked` |
 //! | [`executor`] | tools of the shelf and, through [`model`], the browser's own model |
 //! | [`sealer`] | the key that seals addresses |
 //! | [`life`] | whether another tab still runs a task |
@@ -11,9 +11,12 @@
 //! | [`store`] | the layout of the database |
 //! | [`platform`] | all of it as the ports of the task host |
 //! | [`export`] | a person's data in one file |
+//! | `clear` | taking tasks out of the journal |
+//! | `tabs` | what the tabs of a browser tell each other |
 //!
 //! Two tabs see the same tasks: whoever writes tells the others on a channel, and each tab runs only what it admitted.
 
+mod clear;
 mod directory;
 pub mod executor;
 pub mod export;
@@ -24,9 +27,11 @@ pub mod kept;
 pub mod life;
 pub mod listing;
 pub mod model;
+mod picked;
 pub mod platform;
 pub mod sealer;
 pub mod store;
+mod tabs;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -44,20 +49,22 @@ use toolshelf_host::task_host::{Batch, Listed, Redact};
 use toolshelf_host::task_ports::{Roots as _, SelectedRoot};
 use toolshelf_host::{Caller, Reply, TaskHost, TaskHostConfig, Wish};
 use wasm_bindgen::prelude::*;
-use web_sys::{BroadcastChannel, MessageEvent};
+use web_sys::MessageEvent;
 
+pub use self::clear::Cleared;
 pub use self::export::Imported;
 pub use self::folders::{Access, Entry, Folder, Folders, Stored};
 pub use self::listing::{Delegation, Detail, Environment, Filter, Moment, Page, Row};
 
 use self::executor::PageExecutor;
-use self::journal::{IdbJournal, Removed};
+use self::journal::IdbJournal;
 use self::kept::PageJournal;
 use self::life::PageLife;
 use self::model::Model;
 use self::platform::PagePlatform;
 use self::sealer::{WebSealer, random_bytes};
 use self::store::TaskStore;
+use self::tabs::{Heard, Tabs};
 use crate::Toolshelf;
 use crate::listeners::Listeners;
 
@@ -68,8 +75,6 @@ pub const DATABASE: &str = "toolshelf-tasks";
 
 /// Who delegates from the page: the person in front of it.
 const OWNER: &str = "page";
-/// Name of the channel on which tabs tell each other which task they have written of.
-const CHANNEL: &str = "toolshelf-tasks";
 /// So many rows are read at a time where a filter passes over some.
 const BATCH: usize = 200;
 
@@ -92,28 +97,8 @@ struct Inner {
     listeners: Rc<Listeners<Option<String>>>,
     /// What other tabs have said of the progress of their tasks.
     notes: RefCell<BTreeMap<String, String>>,
-    channel: Option<BroadcastChannel>,
+    tabs: Tabs,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
-}
-
-/// Tasks that were cleared, and can be put back.
-#[derive(Clone, Debug)]
-pub struct Cleared {
-    removed: Vec<Removed>,
-}
-
-impl Cleared {
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.removed.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.removed.is_empty()
-    }
 }
 
 impl Tasks {
@@ -122,14 +107,11 @@ impl Tasks {
         let store = TaskStore::open(DATABASE).await.ok().map(Rc::new);
         let folders = Folders::open(store.clone()).await;
         let listeners: Rc<Listeners<Option<String>>> = Rc::default();
-        let channel = store.is_some().then(|| BroadcastChannel::new(CHANNEL).ok()).flatten();
+        let tabs = Tabs::open(store.is_some());
         let written = {
-            let (channel, listeners) = (channel.clone(), Rc::clone(&listeners));
+            let (tabs, listeners) = (tabs.clone(), Rc::clone(&listeners));
             Rc::new(move |address: &str| {
-                if let Some(channel) = &channel {
-                    // A tab that misses this reads the journal again when it is looked at.
-                    let _ = channel.post_message(&address.into());
-                }
+                tabs.say_written(address);
                 listeners.tell(&Some(address.to_owned()));
             })
         };
@@ -152,44 +134,19 @@ impl Tasks {
         };
         // A shelf that was never read knows no tools; what stands against reading it shows in its own panel.
         let _ = shelf.read().await;
-        let tasks = Self::with(host, journal, folders, (shelf.clone(), model), listeners, channel);
-        tasks.note_damage().await;
-        tasks
-    }
-
-    fn with(
-        host: Result<Host, Refusal>,
-        journal: PageJournal,
-        folders: Folders,
-        (shelf, model): (Toolshelf, Model),
-        listeners: Rc<Listeners<Option<String>>>,
-        channel: Option<BroadcastChannel>,
-    ) -> Self {
         let inner = Rc::new_cyclic(|inner: &Weak<Inner>| {
             let inner = inner.clone();
-            let on_message = Closure::new(move |event: MessageEvent| {
+            let _on_message = tabs.listen(move |heard| {
                 if let Some(inner) = inner.upgrade() {
-                    inner.heard(&event.data());
+                    inner.heard(heard);
                 }
             });
-            if let Some(channel) = &channel {
-                channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-            }
-            let (damaged, notes) = (RefCell::default(), RefCell::default());
-            Inner {
-                host,
-                journal,
-                folders,
-                shelf,
-                model,
-                damaged,
-                listeners,
-                notes,
-                channel,
-                _on_message: on_message,
-            }
+            let (damaged, notes, shelf) = (RefCell::default(), RefCell::default(), shelf.clone());
+            Inner { host, journal, folders, shelf, model, damaged, listeners, notes, tabs, _on_message }
         });
-        Self { inner }
+        let tasks = Self { inner };
+        tasks.note_damage().await;
+        tasks
     }
 
     /// Whether tasks are there after a reload.
@@ -320,40 +277,6 @@ impl Tasks {
         Ok(Detail { row: self.row(listed), task, mechanism, call_id, moments })
     }
 
-    /// Takes all ended tasks that `filter` admits out of the journal.
-    ///
-    /// # Errors
-    /// [`Code::StorageUnavailable`]; nothing is removed then.
-    pub async fn clear(&self, filter: Filter) -> Result<Cleared, Refusal> {
-        let Some(journal) = self.inner.journal.database() else {
-            let why = "without a database tasks are forgotten with the page";
-            return Err(Refusal::new(Code::StorageUnavailable, why));
-        };
-        let (mut rows, mut before) = (Vec::new(), None);
-        loop {
-            let batch = journal.rows(before, BATCH).await.map_err(unreadable)?;
-            let Some(last) = batch.last() else { break };
-            before = Some(last.position as u64);
-            let ended = |state: TaskState| state.is_terminal() && filter.admits(state);
-            rows.extend(batch.into_iter().filter(|kept| ended(kept.record.state)));
-        }
-        let removed = journal.remove(&rows).await.map_err(unreadable)?;
-        self.many_changed();
-        Ok(Cleared { removed })
-    }
-
-    /// Puts them back.
-    ///
-    /// # Errors
-    /// [`Code::StorageUnavailable`].
-    pub async fn restore(&self, cleared: Cleared) -> Result<(), Refusal> {
-        if let Some(journal) = self.inner.journal.database() {
-            journal.restore(cleared.removed).await.map_err(unreadable)?;
-        }
-        self.many_changed();
-        Ok(())
-    }
-
     /// Hears of every change of a task, in this tab or in another: its address, or `None` when many have changed.
     pub fn on_change(&self, listener: impl Fn(Option<&str>) + 'static) {
         self.inner.listeners.add(move |address: &Option<String>| listener(address.as_deref()));
@@ -361,11 +284,9 @@ impl Tasks {
 
     /// Tells the other tabs how far the tasks of this one are. The page calls it about once a second.
     pub fn tell_progress(&self, rows: &[Row]) {
-        let Some(channel) = &self.inner.channel else { return };
         for row in rows.iter().filter(|row| row.here && !row.view.state.is_terminal()) {
             if let Some(note) = &row.view.progress {
-                let said = js_sys::Array::of2(&(&*row.view.address).into(), &(&**note).into());
-                let _ = channel.post_message(&said);
+                self.inner.tabs.say_note(&row.view.address, note);
             }
         }
     }
@@ -387,41 +308,33 @@ impl Tasks {
     }
 
     fn many_changed(&self) {
-        if let Some(channel) = &self.inner.channel {
-            let _ = channel.post_message(&JsValue::NULL);
-        }
+        self.inner.tabs.say_many();
         self.inner.listeners.tell(&None);
     }
 }
 
 impl Inner {
-    /// Another tab has written of a task (its address), of many (null), or says how far a task is (address and note).
-    fn heard(self: &Rc<Self>, said: &JsValue) {
-        let address = said.as_string();
-        match (&address, said.dyn_ref::<js_sys::Array>()) {
-            (None, Some(said)) => {
-                let note = said.get(0).as_string().zip(said.get(1).as_string());
-                self.notes.borrow_mut().extend(note);
+    fn heard(self: Rc<Self>, heard: Heard) {
+        match heard {
+            Heard::Many => self.listeners.tell(&None),
+            Heard::Note(address, note) => {
+                self.notes.borrow_mut().insert(address.clone(), note);
+                self.listeners.tell(&Some(address));
             }
-            (Some(_), _) | (None, None) => {}
-        }
-        if let (Ok(host), Some(address)) = (&self.host, address.clone()) {
-            let (host, inner) = (host.clone(), Rc::clone(self));
-            wasm_bindgen_futures::spawn_local(async move {
-                host.heed(&address).await;
-                inner.listeners.tell(&Some(address));
-            });
-        } else {
-            self.listeners.tell(&None);
+            Heard::Written(address) => wasm_bindgen_futures::spawn_local(async move {
+                // It may be the wish to end a task that runs here.
+                if let Ok(host) = &self.host {
+                    host.heed(&address).await;
+                }
+                self.listeners.tell(&Some(address));
+            }),
         }
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(channel) = &self.channel {
-            channel.close();
-        }
+        self.tabs.close();
     }
 }
 

@@ -10,11 +10,11 @@
 //! | `handles` | the id of a picked folder | `{handle, label, order}` |
 //! | `files` | `[folder, path]` | the bytes, where there is no private file system |
 
-use idb::{Database, IndexParams, KeyPath, ObjectStoreParams, TransactionMode};
+use idb::{Database, IndexParams, KeyPath, ObjectStoreParams};
 use wasm_bindgen::JsValue;
 use web_sys::IdbDatabase;
 
-use crate::database::{self, committed};
+use crate::database::{self, Writing};
 
 pub(super) const ENTRIES: &str = "entries";
 pub(super) const TASKS: &str = "tasks";
@@ -31,8 +31,7 @@ const SEAL: &str = "seal";
 /// The open database.
 #[derive(Debug)]
 pub struct TaskStore {
-    pub(super) database: Database,
-    pub(super) raw: IdbDatabase,
+    pub(super) database: IdbDatabase,
 }
 
 impl TaskStore {
@@ -41,31 +40,23 @@ impl TaskStore {
     /// # Errors
     /// What the browser says when it gives no database.
     pub async fn open(name: &str) -> Result<Self, idb::Error> {
-        let mut database = database::open(name, add_stores).await?;
-        database.forget_callbacks();
-        let raw = IdbDatabase::from(database);
-        Ok(Self { database: raw.clone().into(), raw })
+        Ok(Self { database: database::open(name, add_stores).await? })
     }
 
     pub(super) async fn key(&self) -> Result<Option<JsValue>, idb::Error> {
-        database::reading(&self.database, KEYS)?.get(JsValue::from_str(SEAL))?.await
+        database::reading_one(&self.database, KEYS)?.get(JsValue::from_str(SEAL))?.await
     }
 
     /// Keeps `made` unless there is a key already; answers the key that is kept.
     pub(super) async fn keep_key(&self, made: &JsValue) -> Result<JsValue, idb::Error> {
-        let transaction = database::begin_strict(&self.raw, &[KEYS])?;
-        let store = transaction.object_store(KEYS)?;
+        let writing = Writing::strict(&self.database, &[KEYS])?;
+        let store = writing.store(KEYS)?;
         if let Some(kept) = store.get(JsValue::from_str(SEAL))?.await? {
             return Ok(kept);
         }
         store.put(made, Some(&SEAL.into()))?;
-        committed(transaction).await?;
+        writing.commit().await?;
         Ok(made.clone())
-    }
-
-    /// A transaction over `stores` that writes as it comes.
-    pub(super) fn begin(&self, stores: &[&str]) -> Result<idb::Transaction, idb::Error> {
-        self.database.transaction(stores, TransactionMode::ReadWrite)
     }
 }
 
