@@ -212,11 +212,16 @@ pub(crate) fn undo(state: State, id: u64) {
     let undo = state.toasts.with_untracked(|toasts| toasts.iter().find(|toast| toast.id == id)?.undo.clone());
     dismiss(state, id);
     let Some(undo) = undo else { return };
+    if let Undo::Call(call) = undo {
+        (call.0)();
+        return;
+    }
     state.verdicts.set(None);
     with_shelf(state, async move |shelf| {
         let undone = match undo {
             Undo::Remove(key) => shelf.remove(&key).await.map(drop),
             Undo::Restore(removed) => shelf.restore(removed).await,
+            Undo::Call(_) => return,
         };
         match undone {
             Ok(()) => state.announce("Undone"),
@@ -233,15 +238,17 @@ pub(crate) fn restore_builtin(state: State) {
     });
 }
 
-fn failed(state: State, refusal: &Refusal) {
+/// Says that something was not done.
+pub(crate) fn failed(state: State, refusal: &Refusal) {
     toast(state, "Not done:", refusal.to_string(), None);
 }
 
-fn toast(state: State, verb: &'static str, name: String, undo: Option<Undo>) {
+/// Shows a message at the foot of the page.
+pub(crate) fn toast(state: State, verb: &'static str, name: String, undo: Option<Undo>) {
     let id = js_sys::Date::now() as u64;
     state.toasts.update(|toasts| {
         // What was done to a shelf before cannot be undone any more once something else was done to it.
-        toasts.retain(|toast| toast.name != name);
+        toasts.retain(|toast| toast.name != name || matches!(toast.undo, Some(Undo::Call(_))));
         toasts.push(Toast { id, verb, name, undo });
         let surplus = toasts.len().saturating_sub(MAX_TOASTS);
         toasts.drain(..surplus);

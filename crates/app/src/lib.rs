@@ -1,13 +1,16 @@
-//! The Toolshelf page: one panel, in which tools are looked at, run and added.
+//! The Toolshelf page: a panel in which tools are looked at, run and added, one of tasks, and one of the places where
+//! tasks run.
 //!
 //! | module | idea |
 //! |---|---|
 //! | `state` | what the page knows, as signals |
 //! | `actions` | what the page does: reading, running, adding, removing, undoing |
-//! | `route` | the part of the address that names a tool |
+//! | `route` | the part of the address that names a panel, a tool or a task |
 //! | `history` | how fast a tool has been |
 //! | `text` | numbers, times and untrusted bytes as text |
-//! | `extensions` | the panel |
+//! | `extensions` | the panel of tools |
+//! | `tasks` | the panel of tasks, and what the page does with them |
+//! | `environments` | the panel of environments, folders and a person's data |
 //! | `result` | what a call came back with |
 //! | `ui` | the small parts that every panel uses |
 //!
@@ -19,18 +22,24 @@
 )]
 
 mod actions;
+mod environments;
 mod extensions;
 mod history;
 mod result;
 mod route;
 mod state;
+mod tasks;
 mod text;
 mod ui;
 
 use leptos::prelude::*;
 
+use crate::environments::environments_view;
 use crate::extensions::Extensions;
+use crate::route::Panel;
 use crate::state::State;
+use crate::tasks::tasks_view;
+use crate::ui::dom;
 use crate::ui::header::Header;
 use crate::ui::toast::Toasts;
 
@@ -46,9 +55,23 @@ fn App() -> impl IntoView {
     let state = State::new();
     provide_context(state);
     actions::start(state);
+    let panel = Memo::new(move |_| state.route.with(|route| route.panel));
+    Effect::new(move |before: Option<Panel>| {
+        let panel = panel.get();
+        // The first panel is where the page begins; only what a person chooses later moves the focus.
+        if before.is_some_and(|before| before != panel) {
+            dom::focus_soon("#panel-h".to_owned());
+        }
+        panel
+    });
+    let shown = move || match panel.get() {
+        Panel::Extensions => view! { <Extensions/> }.into_any(),
+        Panel::Tasks => tasks_view(state),
+        Panel::Environments => environments_view(state),
+    };
     view! {
         <Header/>
-        <Extensions/>
+        {shown}
         <Toasts/>
         <p class="vh" role="status" data-announcement="">{move || state.announcement.get()}</p>
     }

@@ -1,24 +1,63 @@
 //! The part of the address behind `#`: `#/extensions`, `#/extensions/<id>`, and `#/extensions/<id>/in/<shelf>` for an
-//! entry whose id another shelf has as well.
+//! entry whose id another shelf has as well; `#/tasks`, and `#/tasks/<place in the journal>` for one task; and
+//! `#/environments`.
 
-/// The address of the panel.
+/// The address of the panel of tools.
 pub(crate) const PANEL: &str = "#/extensions";
+/// The address of the panel of tasks.
+pub(crate) const TASKS: &str = "#/tasks";
+/// The address of the panel of environments.
+pub(crate) const ENVIRONMENTS: &str = "#/environments";
+
+/// One of the page's panels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Panel {
+    /// The shelves and their tools.
+    #[default]
+    Extensions,
+    /// The tasks.
+    Tasks,
+    /// Where tasks can run, and their folders.
+    Environments,
+}
 
 /// What the address names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Route {
+    /// The panel.
+    pub(crate) panel: Panel,
     /// Id of the tool that is looked at.
     pub(crate) tool: Option<String>,
     /// Key of the shelf, where the id alone would name another one's tool.
     pub(crate) shelf: Option<String>,
+    /// The task that is looked at: its place in the journal, or its address.
+    pub(crate) task: Option<String>,
 }
 
-/// Reads the part of an address that starts with `#`. What is not understood names the panel.
+/// Reads the part of an address that starts with `#`. What is not understood names the panel of tools.
 pub(crate) fn parse(hash: &str) -> Route {
+    if let Some(task) = below(hash, TASKS) {
+        let task = Some(decode(task)).filter(|task| !task.is_empty());
+        return Route { panel: Panel::Tasks, task, ..Route::default() };
+    }
+    if below(hash, ENVIRONMENTS).is_some() {
+        return Route { panel: Panel::Environments, ..Route::default() };
+    }
     let mut parts = hash.strip_prefix(PANEL).unwrap_or_default().split('/').skip(1);
     let tool = parts.next().map(decode).filter(|id| !id.is_empty());
     let shelf = parts.next().filter(|word| *word == "in").and_then(|_| parts.next()).map(decode);
-    Route { shelf: shelf.filter(|_| tool.is_some()), tool }
+    Route { shelf: shelf.filter(|_| tool.is_some()), tool, ..Route::default() }
+}
+
+/// The first part of an address below that of a panel; empty for the panel itself.
+fn below<'a>(hash: &'a str, panel: &str) -> Option<&'a str> {
+    let rest = hash.strip_prefix(panel)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/')?.split('/').next() }
+}
+
+/// The address of the task at a place in the journal.
+pub(crate) fn to_task(position: u64) -> String {
+    [TASKS, "/", &position.to_string()].concat()
 }
 
 /// The address of a tool.
@@ -83,9 +122,22 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_names_the_panel() {
-        for hash in ["", "#", "#/", "#/elsewhere/hash", "#/extensions", "#/extensions/"] {
+        for hash in ["", "#", "#/", "#/elsewhere/hash", "#/extensions", "#/extensions/", "#/tasksy"] {
             assert_eq!(parse(hash), Route::default(), "{hash}");
         }
         assert_eq!(parse("#/extensions/%zz%").tool.as_deref(), Some("%zz%"));
+    }
+
+    #[test]
+    fn the_other_panels_have_addresses_too() {
+        let task = |hash: &str| {
+            let route = parse(hash);
+            assert_eq!((route.panel, route.tool), (Panel::Tasks, None), "{hash}");
+            route.task
+        };
+        assert_eq!((task("#/tasks"), task("#/tasks/")), (None, None));
+        assert_eq!((task(&to_task(12)), task("#/tasks/7/x")), (Some("12".into()), Some("7".into())));
+        assert_eq!(parse("#/environments").panel, Panel::Environments);
+        assert_eq!(parse("#/environments/").panel, Panel::Environments);
     }
 }

@@ -1,6 +1,8 @@
 //! What the page knows, as signals. One copyable value, handed down as context.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use futures::future::AbortHandle;
@@ -9,11 +11,13 @@ use toolshelf_browser::core::Abi;
 use toolshelf_browser::core::call::Answer;
 use toolshelf_browser::core::refusal::Refusal;
 use toolshelf_browser::core::shelf::Tool;
+use toolshelf_browser::tasks::{Environment, Tasks};
 use toolshelf_browser::{Added, BUILTIN, Reading, Removed, Toolshelf};
 
 use crate::history::History;
 use crate::result::diff_rows::View;
 use crate::route::Route;
+use crate::tasks::Desk;
 use crate::ui::preference;
 
 /// A run that is shorter than this shows no sign of waiting: it would only flicker.
@@ -54,6 +58,14 @@ pub(crate) struct State {
     pub(crate) diff_view: RwSignal<View>,
     /// What a drag over the page would do.
     pub(crate) drag: RwSignal<Drag>,
+    /// The tasks of this tab, once a panel has asked for them.
+    pub(crate) tasks: StoredValue<Option<Tasks>, LocalStorage>,
+    /// What they say of this browser as an environment; nothing before they are open.
+    pub(crate) environment: RwSignal<Option<Environment>>,
+    /// What is kept of the panels of tasks and environments while others are looked at.
+    pub(crate) desk: StoredValue<Option<Desk>>,
+    /// Owns what outlives a panel.
+    pub(crate) owner: StoredValue<Option<Owner>>,
     forms: StoredValue<HashMap<String, Form>>,
 }
 
@@ -119,6 +131,18 @@ pub(crate) enum Undo {
     Remove(String),
     /// A shelf was removed or replaced: put it back.
     Restore(Removed),
+    /// What a panel does, so that the part of the program that can do it stays with that panel.
+    Call(Call),
+}
+
+/// Something to do.
+#[derive(Clone)]
+pub(crate) struct Call(pub(crate) Rc<dyn Fn()>);
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Call")
+    }
 }
 
 /// What a drag over the page would do.
@@ -245,6 +269,10 @@ impl State {
             persistent: RwSignal::new(true),
             diff_view: RwSignal::new(preference::diff_view()),
             drag: RwSignal::new(Drag::None),
+            tasks: StoredValue::new_local(None),
+            environment: RwSignal::new(None),
+            desk: StoredValue::new(None),
+            owner: StoredValue::new(Owner::current()),
             forms: StoredValue::default(),
         }
     }

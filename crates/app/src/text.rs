@@ -57,7 +57,8 @@ pub(crate) fn age(ms: f64) -> String {
     let (number, unit) = match seconds {
         0..60 => (seconds.max(1), "s ago"),
         60..3_600 => (seconds / 60, "m ago"),
-        _ => (seconds / 3_600, "h ago"),
+        3_600..172_800 => (seconds / 3_600, "h ago"),
+        _ => (seconds / 86_400, "d ago"),
     };
     number.to_string() + unit
 }
@@ -186,8 +187,8 @@ mod tests {
 
     #[test]
     fn an_age_is_never_less_than_a_second() {
-        let shown = [-5.0, 0.0, 999.0, 4_200.0, 59_999.0, 125_000.0, 7_300_000.0].map(age);
-        assert_eq!(shown, ["1s ago", "1s ago", "1s ago", "4s ago", "59s ago", "2m ago", "2h ago"]);
+        let shown = [-5.0, 0.0, 999.0, 4_200.0, 59_999.0, 125_000.0, 7_300_000.0, 200_000_000.0].map(age);
+        assert_eq!(shown, ["1s ago", "1s ago", "1s ago", "4s ago", "59s ago", "2m ago", "2h ago", "2d ago"]);
     }
 
     fn shown(sentence: &str) -> String {

@@ -10,6 +10,7 @@ use web_sys::{DataTransfer, Element};
 
 use crate::actions;
 use crate::state::{Drag, Field, State, use_state};
+use crate::ui::dom::has_files;
 use crate::ui::icon::Icon;
 
 /// What lies over the page while a folder is dragged over it.
@@ -43,10 +44,6 @@ fn set(state: State, drag: Drag) {
     if state.drag.get_untracked() != drag {
         state.drag.set(drag);
     }
-}
-
-fn has_files(event: &DragEvent) -> bool {
-    event.data_transfer().is_some_and(|transfer| transfer.types().iter().any(|kind| kind == "Files"))
 }
 
 fn over(state: State, event: &DragEvent) {

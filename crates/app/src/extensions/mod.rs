@@ -124,12 +124,16 @@ fn is_callable(tool: &Tool) -> bool {
 fn follow_selection(state: State) {
     Effect::new(move |before: Option<route::Route>| {
         let route = state.route.get();
+        // Another panel is on its way, and sets its own title.
+        if route.panel != route::Panel::Extensions {
+            return route;
+        }
         document().set_title(&match &route.tool {
             Some(id) => [id, " · Toolshelf"].concat(),
             None => "Toolshelf".to_owned(),
         });
         // The first address is where the page begins; only what a person chooses later moves the focus.
-        if let Some(before) = before.filter(|before| *before != route) {
+        if let Some(before) = before.filter(|before| before.panel == route.panel && *before != route) {
             move_focus(&before, &route);
         }
         route

@@ -5,12 +5,12 @@ use toolshelf_browser::core::refusal::{Code, Refusal};
 
 use super::add_shelf::PickFolder;
 use super::shelf_list::Restore;
-use super::tool_detail::{PinnedDigest, fact, shelf_name};
+use super::tool_detail::{PinnedDigest, shelf_name};
 use crate::result::refusal::RefusalNote;
 use crate::state::Selected;
 use crate::text::hex_after;
 use crate::ui::pin::Pin;
-use crate::ui::rich::short;
+use crate::ui::rich::{fact, short};
 
 /// The refusal, both digests where they differ, and the way to mend it.
 #[component]

@@ -12,6 +12,7 @@ use super::field::FieldInput;
 use crate::actions;
 use crate::state::{Field, Form, use_state};
 use crate::text::thousands;
+use crate::ui::dom;
 
 /// One field for each buffer, and the buttons.
 #[component]
@@ -62,7 +63,7 @@ pub(super) fn RunForm(
     let clear = move |_| {
         form.fields.iter().for_each(|field| field.set(Field::Text(String::new())));
         form.outcome.set(None);
-        crate::ui::dom::focus_soon(".run .input__text".to_owned());
+        dom::focus_soon(".run .input__text".to_owned());
     };
     view! {
         <form class="run" aria-label="Run this tool" on:submit=submit on:keydown=keys>
@@ -78,17 +79,12 @@ pub(super) fn RunForm(
                     <span class="btn__swap"><span>"Run"</span><span class="is-busy">"Running…"</span></span>
                 </button>
                 <button class="btn btn--quiet" type="button" on:click=clear>"Clear"</button>
-                <span class="run__hint"><kbd>{control_key()}</kbd>" "<kbd>"Enter"</kbd>" runs it"</span>
+                <span class="run__hint"><kbd>{dom::control_key()}</kbd>" "<kbd>"Enter"</kbd>" runs it"</span>
                 <span class="grow"></span>
                 <button class="btn btn--quiet run__limits" type="button" popovertarget="limits">"Limits"</button>
             </div>
         </form>
     }
-}
-
-fn control_key() -> &'static str {
-    let agent = window().navigator().user_agent().unwrap_or_default();
-    if agent.contains("Mac") { "⌘" } else { "Ctrl" }
 }
 
 /// What no call may go beyond.

@@ -18,7 +18,7 @@ use crate::text::{capitalised, counted, thousands};
 use crate::ui::copy::CopyButton;
 use crate::ui::icon::Icon;
 use crate::ui::pin::Pin;
-use crate::ui::rich::DigestText;
+use crate::ui::rich::{DigestText, fact};
 
 /// The tool that the address names.
 #[component]
@@ -156,11 +156,6 @@ pub(super) fn PinnedDigest(
             </dd>
         </div>
     }
-}
-
-/// One fact of a list.
-pub(super) fn fact(name: &'static str, value: String) -> AnyView {
-    view! { <div><dt>{name}</dt><dd>{value}</dd></div> }.into_any()
 }
 
 /// The name of the shelf, and whether it came with the page.

@@ -1,8 +1,10 @@
 //! Plain DOM: moving the focus, and elements that are built by the thousand.
 
+use std::time::Duration;
+
 use leptos::prelude::*;
 use wasm_bindgen::JsCast as _;
-use web_sys::{Element, HtmlElement};
+use web_sys::{Blob, DragEvent, Element, HtmlElement, Url};
 
 const SVG: &str = "http://www.w3.org/2000/svg";
 
@@ -12,6 +14,30 @@ const ONE_COLUMN: f64 = 900.0;
 /// Whether the panel's two columns are one below the other.
 pub(crate) fn is_narrow() -> bool {
     window().inner_width().ok().and_then(|width| width.as_f64()).is_some_and(|width| width < ONE_COLUMN)
+}
+
+/// The name of the key that makes Enter send a form.
+pub(crate) fn control_key() -> &'static str {
+    let agent = window().navigator().user_agent().unwrap_or_default();
+    if agent.contains("Mac") { "⌘" } else { "Ctrl" }
+}
+
+/// Whether files are dragged, and not a text or a link.
+pub(crate) fn has_files(event: &DragEvent) -> bool {
+    event.data_transfer().is_some_and(|transfer| transfer.types().iter().any(|kind| kind == "Files"))
+}
+
+/// Hands a file to the person as a download.
+pub(crate) fn save(file: &Blob, name: &str) {
+    let Ok(address) = Url::create_object_url_with_blob(file) else { return };
+    let link = element("a", "");
+    set(&link, "href", &address);
+    set(&link, "download", name);
+    if let Some(link) = link.dyn_ref::<HtmlElement>() {
+        link.click();
+    }
+    // The download has its own hold on the file by then.
+    set_timeout(move || drop(Url::revoke_object_url(&address)), Duration::from_secs(60));
 }
 
 /// Moves the focus to the first element that `selector` finds, once what is being drawn is there.

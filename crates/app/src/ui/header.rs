@@ -4,7 +4,8 @@ use leptos::prelude::*;
 
 use super::icon::Icon;
 use super::{dom, preference};
-use crate::route::PANEL;
+use crate::route::{ENVIRONMENTS, PANEL, Panel, TASKS};
+use crate::state::use_state;
 
 const THEMES: [(&str, &str, &str); 3] = [
     ("system", "#i-system", "Same as the system"),
@@ -33,6 +34,15 @@ pub(crate) fn Header() -> impl IntoView {
         event.prevent_default();
         dom::focus_soon("#main".to_owned());
     };
+    let state = use_state();
+    let current = move |panel| move || state.route.with(|route| route.panel == panel).then_some("page");
+    // Before the tasks are open, none is active in this tab.
+    let active =
+        Memo::new(move |_| state.environment.with(|here| here.as_ref().map_or(0, |here| here.active)));
+    let count = move || {
+        let active = Some(active.get()).filter(|active| *active > 0)?;
+        Some(view! { <span class="nav__count">{active.to_string()}<span class="vh">" active"</span></span> })
+    };
     let chosen = preference::theme();
     let theme = |(value, icon, title): (&'static str, &'static str, &'static str)| {
         view! {
@@ -50,11 +60,15 @@ pub(crate) fn Header() -> impl IntoView {
         }
     };
     view! {
-        <a class="skip" href="#main" on:click=skip>"Skip to the tools"</a>
+        <a class="skip" href="#main" on:click=skip>"Skip to the panel"</a>
         <header class="top">
             <div class="top__in">
                 <a class="brand" href=PANEL><Mark/>"Toolshelf"</a>
-                <nav class="nav" aria-label="Panels"><a href=PANEL aria-current="page">"Extensions"</a></nav>
+                <nav class="nav" aria-label="Panels">
+                    <a href=PANEL aria-current=current(Panel::Extensions)>"Extensions"</a>
+                    <a href=TASKS aria-current=current(Panel::Tasks)>"Tasks"{count}</a>
+                    <a href=ENVIRONMENTS aria-current=current(Panel::Environments)>"Environments"</a>
+                </nav>
                 <p class="tagline">"Digest-pinned WebAssembly tools, run in this tab. Nothing leaves it."</p>
                 <fieldset class="seg">
                     <legend class="vh">"Theme"</legend>

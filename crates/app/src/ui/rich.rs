@@ -13,6 +13,11 @@ pub(crate) fn rich(sentence: &str) -> AnyView {
     text::pieces(sentence).into_iter().map(piece).collect_view().into_any()
 }
 
+/// One fact of a list.
+pub(crate) fn fact(name: &'static str, value: String) -> AnyView {
+    view! { <div><dt>{name}</dt><dd>{value}</dd></div> }.into_any()
+}
+
 /// A digest in groups of eight digits. The gaps are margins, so that a selection copies the bare digest.
 #[component]
 pub(crate) fn DigestText(

@@ -1,8 +1,10 @@
 //! What the page shows of its tasks and its environment.
 
+use serde_json::Value;
 use toolshelf_core::RootDescriptor;
 use toolshelf_core::placement::{Placement, PlacementBounds};
-use toolshelf_core::refusal::Refusal;
+use toolshelf_core::refusal::{Refusal, cut};
+use toolshelf_core::task::tool_call::OUT;
 use toolshelf_core::task::{TaskBounds, TaskState, TaskView};
 
 /// A task that is to be delegated.
@@ -121,17 +123,31 @@ pub struct Environment {
 /// Longest title, in characters.
 const TITLE_MAX_CHARS: usize = 120;
 
-/// The beginning of a task's text, on one line.
+/// What a task is about, on one line: the beginning of its text, or its arguments and where the answer goes.
 pub(super) fn title(task: &str) -> String {
     let mut title = String::new();
-    for word in task.split_whitespace() {
+    match serde_json::from_str(task) {
+        Ok(Value::Object(arguments)) => {
+            for (name, value) in &arguments {
+                let text = value.as_str().or_else(|| value.as_object()?.values().next()?.as_str());
+                let arrow = if name == OUT || value.get(OUT).is_some() { "\u{2192}" } else { "" };
+                add_words(&mut title, arrow);
+                add_words(&mut title, text.unwrap_or_default());
+            }
+        }
+        _ => add_words(&mut title, task),
+    }
+    cut(&title, TITLE_MAX_CHARS)
+}
+
+fn add_words(title: &mut String, text: &str) {
+    for word in text.split_whitespace() {
+        if title.len() > TITLE_MAX_CHARS {
+            break;
+        }
         if !title.is_empty() {
             title.push(' ');
         }
         title.push_str(word);
-        if title.len() > TITLE_MAX_CHARS {
-            break;
-        }
     }
-    toolshelf_core::refusal::cut(&title, TITLE_MAX_CHARS)
 }

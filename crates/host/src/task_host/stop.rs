@@ -14,6 +14,8 @@ use crate::task_ports::{Draft, Durability, Journal as _, JournalFault, TaskPlatf
 
 /// How often another writer may come first before a cancellation gives up. A task has no longer log than this.
 const MAX_ATTEMPTS: usize = 6;
+/// A look into the journal costs more than one into memory, so there are as many fewer.
+const READING_POLLS: u32 = 4;
 
 impl<P: TaskPlatform> Inner<P> {
     pub(super) async fn cancel(&self, args: &Value, owner: &str) -> Result<Reply, Refusal> {
@@ -45,27 +47,52 @@ impl<P: TaskPlatform> Inner<P> {
         Ok(Reply::Cancelled { state, observed: state.is_terminal() })
     }
 
-    /// Writes down that the task is to stop. The life that has it obeys when it next reads or writes.
+    /// Writes down that the task is to stop, and waits a while to see it. The life that has it obeys when it next reads
+    /// or writes.
     async fn cancel_elsewhere(&self, mut record: TaskRecord) -> Result<Reply, Refusal> {
         let journal = self.platform.journal();
         for _ in 0..MAX_ATTEMPTS {
             let next = match record.state {
                 TaskState::Queued => TaskState::Cancelled,
                 TaskState::Running => TaskState::CancelRequested,
-                TaskState::CancelRequested => TaskState::CancelUnconfirmed,
-                state => return Ok(Reply::Cancelled { state, observed: state.is_terminal() }),
+                TaskState::CancelRequested => {
+                    record = self.watch_elsewhere(record).await?;
+                    TaskState::CancelUnconfirmed
+                }
+                _ => break,
             };
+            if record.state.is_terminal() {
+                break;
+            }
             let draft = Draft { at: self.now(), event: TaskEvent::to(&*record.address, next) };
             record = match journal.append(&draft, Durability::Strict).await {
                 Ok(record) => record,
-                Err(JournalFault::Rejected(_)) => {
-                    let written = journal.record(&record.address).await.map_err(unreadable)?;
-                    written.ok_or_else(|| Refusal::new(Code::TaskNotFound, "the task is gone"))?
-                }
+                Err(JournalFault::Rejected(_)) => self.read_elsewhere(&record).await?,
                 Err(fault) => return Err(cancel_failed(&fault.to_string())),
             };
         }
-        Err(cancel_failed("others wrote first each time"))
+        match record.state {
+            TaskState::Queued | TaskState::Running | TaskState::CancelRequested => {
+                Err(cancel_failed("others wrote first each time"))
+            }
+            state => Ok(Reply::Cancelled { state, observed: state.is_terminal() }),
+        }
+    }
+
+    /// Reads the task again and again until it has ended or the grace is over.
+    async fn watch_elsewhere(&self, mut record: TaskRecord) -> Result<TaskRecord, Refusal> {
+        let clock = self.platform.clock();
+        let give_up = clock.now_ms() + f64::from(self.config.cancel_grace_ms);
+        while !record.state.is_terminal() && clock.now_ms() < give_up {
+            self.sleep(READING_POLLS * self.config.cancel_poll_ms).await;
+            record = self.read_elsewhere(&record).await?;
+        }
+        Ok(record)
+    }
+
+    async fn read_elsewhere(&self, record: &TaskRecord) -> Result<TaskRecord, Refusal> {
+        let written = self.platform.journal().record(&record.address).await.map_err(unreadable)?;
+        written.ok_or_else(|| Refusal::new(Code::TaskNotFound, "the task is gone"))
     }
 }
 

@@ -138,16 +138,30 @@ fn another_tab_s_request_is_written_down_and_obeyed() {
     let address = world.task("c1");
     let args = json!({"address": address});
     let cancel = world.start_at(&tab, "cancel_task", args.clone(), Caller::new("ann", ""));
-    assert_eq!(cancelled(&cancel), (TaskState::CancelUnconfirmed, false));
     assert!(!world.shared.ran.borrow()[0].signal.is_aborted());
     // The tab that has it hears of it when it next looks.
     let (host, of_the_task) = (world.host.clone(), address.clone());
     world.spawn(async move { host.heed(&of_the_task).await });
     assert!(world.shared.ran.borrow()[0].signal.is_aborted());
-    world.settle();
+    world.pass(200.0);
+    assert_eq!(cancelled(&cancel), (TaskState::Cancelled, true));
     assert_eq!(world.state(&address), TaskState::Cancelled);
     let again = world.call_at(&tab, "cancel_task", args, Caller::new("ann", ""));
     assert_eq!(code(&again), Code::TaskNotRunning);
+}
+
+#[test]
+fn another_tab_that_does_not_look_leaves_the_request_unconfirmed() {
+    let world = World::new();
+    let tab = world.other_life("boot_2");
+    let (address, settle) = world.held_task("c1");
+    let cancel = world.start_at(&tab, "cancel_task", json!({"address": address}), Caller::new("ann", ""));
+    world.pass(5_000.0);
+    assert_eq!(cancelled(&cancel), (TaskState::CancelUnconfirmed, false));
+    // It may still end in every way.
+    settle.send(Ok("done".into())).unwrap();
+    world.settle();
+    assert_eq!(world.state(&address), TaskState::Completed);
 }
 
 #[test]

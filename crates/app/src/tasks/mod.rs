@@ -1,0 +1,112 @@
+//! The Tasks panel: the tasks on one side, the form that delegates or the task that the address names on the other.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `desk` | what is kept while other panels are looked at |
+//! | `service` | what the page does with its tasks |
+//! | `list` | the tasks, the newest first |
+//! | `form` | delegating a task |
+//! | `fields` | what is given to the agent |
+//! | `compose` | the text of a task, from what is in the form |
+//! | `detail` | one task |
+//! | `words` | states, outcomes, times and answers in words |
+
+mod compose;
+mod desk;
+mod detail;
+mod fields;
+mod form;
+mod list;
+pub(crate) mod service;
+pub(crate) mod words;
+
+use leptos::ev::DragEvent;
+use leptos::prelude::*;
+
+pub(crate) use self::desk::Desk;
+use crate::route::{Panel, TASKS};
+use crate::state::State;
+use crate::text::counted;
+use crate::ui::dom;
+
+/// The panel.
+pub(crate) fn tasks_view(state: State) -> AnyView {
+    let desk = Desk::of(state);
+    service::open(state);
+    let has_moved = follow_address(state);
+    state.now.set(js_sys::Date::now());
+    // A file that is dropped beside a field would take the place of the page.
+    let stay = |event: DragEvent| {
+        if dom::has_files(&event) {
+            event.prevent_default();
+        }
+    };
+    let stays =
+        [window_event_listener(leptos::ev::dragover, stay), window_event_listener(leptos::ev::drop, stay)];
+    on_cleanup(move || stays.into_iter().for_each(|listener| listener.remove()));
+    let summary = move || {
+        let active = state.environment.with(|here| here.as_ref().map_or(0, |here| here.active)) as u64;
+        match active {
+            0 => String::new(),
+            active => [&counted(active, "task", "tasks"), " active in this tab"].concat(),
+        }
+    };
+    let is_open = Memo::new(move |_| state.route.with(|route| route.task.is_some()));
+    let jump = move || {
+        let to_form = |_| dom::focus_soon("#agent".to_owned());
+        (!is_open.get()).then(|| {
+            view! { <button class="btn only-narrow" type="button" on:click=to_form>"Delegate a task"</button> }
+        })
+    };
+    let side = move || match is_open.get() {
+        true => detail::detail(state, desk, has_moved),
+        false => form::form(state, desk),
+    };
+    view! {
+        <main class="page" id="main" tabindex="-1">
+            <div class="panel__head">
+                <h1 id="panel-h" tabindex="-1">"Tasks"</h1>
+                <p class="muted num">{summary}</p>
+                {jump}
+            </div>
+            <div class="panel__cols" data-open=move || is_open.get()>
+                {list::list(state, desk)}
+                {side}
+            </div>
+        </main>
+    }
+    .into_any()
+}
+
+/// Keeps the title, the task that is looked at and the focus in step with the address. Answers whether a person has
+/// gone to another task that is still being read.
+fn follow_address(state: State) -> StoredValue<bool> {
+    let has_moved = StoredValue::new(false);
+    Effect::new(move |before: Option<Option<String>>| {
+        let route = state.route.get();
+        // Another panel is on its way, and sets its own title.
+        if route.panel != Panel::Tasks {
+            return before.flatten();
+        }
+        document().set_title(&match &route.task {
+            Some(task) => ["Task ", task, " · Toolshelf"].concat(),
+            None => "Tasks · Toolshelf".to_owned(),
+        });
+        service::read_detail(state);
+        // The first address is where the panel begins; only what a person chooses later moves the focus.
+        match before.filter(|before| *before != route.task) {
+            Some(_) if route.task.is_some() => {
+                has_moved.set_value(true);
+                // The list stays in sight beside the task, and so must the task's head.
+                request_animation_frame(|| window().scroll_to_with_x_and_y(0.0, 0.0));
+            }
+            Some(Some(task)) if dom::is_narrow() => {
+                dom::focus_soon(["a.task__open[href=\"", TASKS, "/", &task, "\"]"].concat());
+            }
+            Some(_) => dom::focus_soon("#agent".to_owned()),
+            None => {}
+        }
+        route.task
+    });
+    has_moved
+}
