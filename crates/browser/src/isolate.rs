@@ -19,6 +19,14 @@ use crate::js;
 
 const SCRIPT: &str = include_str!("worker.js");
 
+#[cfg(not(feature = "api"))]
+fn start_worker(url: &str) -> Result<Worker, JsValue> {
+    Worker::new(url)
+}
+
+#[cfg(feature = "api")]
+use crate::api::platform::start_worker;
+
 /// One worker. Dropping it ends it, in the middle of a loop too.
 pub struct Isolate {
     worker: Worker,
@@ -36,7 +44,7 @@ enum Said {
 impl Isolate {
     /// Starts a worker and lets it do the trial. Its answer says that the worker is ready.
     fn spawn(url: &str, trial: &JsValue) -> Result<Self, String> {
-        let worker = Worker::new(url).map_err(|thrown| js::message(&thrown))?;
+        let worker = start_worker(url).map_err(|thrown| js::message(&thrown))?;
         let (say, said) = unbounded();
         let fail = say.clone();
         let on_message = Closure::new(move |event: MessageEvent| {

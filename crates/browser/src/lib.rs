@@ -13,7 +13,10 @@
 //! | [`tasks`] | tasks of this tab: their journal, key, folders and executors |
 //! | [`toolshelf`] | all of it together, as the page uses it |
 //! | [`console`] | the same for scripts: `globalThis.toolshelf` |
+//! | `api` | the npm package, behind the feature `api` |
 
+#[cfg(feature = "api")]
+pub mod api;
 pub mod builtin;
 pub mod clock;
 pub mod console;

@@ -57,6 +57,12 @@ macro_rules! codes {
                 match self { $(Self::$variant => $text,)* }
             }
 
+            /// The code of that text; `None` for a text outside the set.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.as_str() == text)
+            }
+
             /// What the code means.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
@@ -288,6 +294,13 @@ mod tests {
     fn no_two_codes_share_a_text() {
         let texts: std::collections::HashSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
         assert_eq!(texts.len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn every_code_is_read_from_its_text_and_nothing_else_is() {
+        assert!(Code::ALL.iter().all(|code| Code::parse(code.as_str()) == Some(*code)));
+        assert_eq!(Code::parse("agent-unavailable"), None);
+        assert_eq!(Code::parse(""), None);
     }
 
     #[test]

@@ -26,9 +26,19 @@ impl Page {
         Ok(Self { browser, site })
     }
 
+    /// Starts a browser for a site.
+    pub async fn at(site: Site) -> Result<Self> {
+        Ok(Self { browser: Browser::start().await?, site })
+    }
+
     /// Opens a page of the site, `""` for the start page, and waits until the app has put itself there.
     pub async fn open(&self, page: &str) -> Result<()> {
-        self.goto(&self.site.url(page)).await?;
+        self.open_from(&self.site.url(page)).await
+    }
+
+    /// Opens the page from any address, and waits until the app has put itself there.
+    pub async fn open_from(&self, url: &str) -> Result<()> {
+        self.goto(url).await?;
         let started = "return !!document.querySelector('body > :not(#boot, script, noscript)')";
         self.wait_until("the app to start", started, Vec::new()).await
     }

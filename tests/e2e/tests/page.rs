@@ -4,8 +4,11 @@ mod page {
     mod access;
     mod console;
     mod harness;
+    mod offline;
     mod person;
+    mod release;
     mod shelves;
+    mod single_file;
     mod smoke;
     mod tools;
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::sh;
+use crate::{sh, single};
 
 /// Where the finished page is.
 pub(crate) fn dist() -> PathBuf {
@@ -18,8 +18,9 @@ pub(crate) fn existing_dist() -> Result<PathBuf> {
     Ok(dist)
 }
 
-/// Builds the page in release mode into `dist/`.
+/// Builds the page in release mode into `dist/`, and as one file beside it.
 pub(crate) fn page() -> Result<()> {
     println!("building the page; the first build takes a few minutes…");
-    sh::run(sh::program("trunk").args(["build", "--release"])).context("the page could not be built")
+    sh::run(sh::program("trunk").args(["build", "--release"])).context("the page could not be built")?;
+    single::write(&dist())
 }

@@ -3,6 +3,7 @@
 //! The content security policy in `index.html` allows no inline script.
 //! Trunk puts one into the page, the loader, so its hash is added to the policy here: what runs is exactly what was
 //! built.
+//! Then the service worker is told what the page is made of: see [`offline`].
 //! This is a `post_build` hook in `Trunk.toml`, so the page of `trunk serve` goes through it too and is held to the
 //! same policy.
 
@@ -12,6 +13,8 @@ use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest as _, Sha256};
+
+use crate::offline;
 
 /// The part of the policy that the hashes are added to.
 const SCRIPT_SOURCES: &str = "script-src 'self' 'wasm-unsafe-eval'";
@@ -28,8 +31,10 @@ pub(crate) fn staged() -> Result<()> {
     let path = Path::new(&folder).join("index.html");
     let html = std::fs::read_to_string(&path)
         .with_context(|| format!("cannot read the staged {}", path.display()))?;
+    let reloads = html.contains(RELOAD_ADDRESS[0].0);
     let html = finished(&html)?;
-    std::fs::write(&path, html).with_context(|| format!("cannot write the staged {}", path.display()))
+    std::fs::write(&path, html).with_context(|| format!("cannot write the staged {}", path.display()))?;
+    offline::write_worker(Path::new(&folder), reloads)
 }
 
 /// The page with each inline script allowed by its hash, and nothing else.
@@ -44,10 +49,15 @@ fn finished(html: &str) -> Result<String> {
     );
     let mut sources = SCRIPT_SOURCES.to_owned();
     for script in inline_scripts(&html)? {
-        let hash = BASE64_STANDARD.encode(Sha256::digest(script.as_bytes()));
-        sources.push_str(&format!(" 'sha256-{hash}'"));
+        sources.push(' ');
+        sources += &hash_source(script);
     }
     Ok(html.replace(SCRIPT_SOURCES, &sources))
+}
+
+/// How a policy names an inline script or style.
+pub(crate) fn hash_source(text: &str) -> String {
+    format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
 /// The texts of the scripts that have no `src`, as a browser hashes them.

@@ -16,11 +16,14 @@ use lexopt::prelude::{Long, Short, Value, ValueExt as _};
 mod build;
 mod build_wasm;
 mod finish;
+mod offline;
+mod package;
 mod page;
 mod pins;
 mod run;
 mod setup;
 mod sh;
+mod single;
 mod size;
 mod test;
 mod tidy;
@@ -29,7 +32,8 @@ const HELP: &str = "\
 cargo xtask <command>
 
   setup                 install what is missing: wasm32 target, wasm-bindgen, Trunk, Chromium, axe-core
-  build                 build the page into dist/, ready for any static host
+  build                 build the page into dist/, ready for any static host, and as one file into dist-single/
+  package               build the npm package into target/package/
   run [--port N]        build the page and serve it on 127.0.0.1 (default port 14800, or the next free one)
   test [step]...        run every check, or only the named steps (`cargo xtask test --help` lists them)
   build-wasm [--check]  build the shipped tools into www/shelf/; --check only compares with what is there
@@ -45,6 +49,7 @@ enum Command {
     Help(&'static str),
     Setup,
     Build,
+    Package,
     Run { port: Option<u16> },
     Test { steps: Vec<String> },
     BuildWasm { check: bool },
@@ -85,6 +90,7 @@ fn parse(mut args: lexopt::Parser) -> Result<Command> {
         _ if help => Command::Help(HELP),
         ["setup"] => Command::Setup,
         ["build"] => Command::Build,
+        ["package"] => Command::Package,
         ["run"] => Command::Run { port },
         ["test", steps @ ..] => Command::Test { steps: steps.iter().map(ToString::to_string).collect() },
         ["build-wasm"] => Command::BuildWasm { check },
@@ -114,6 +120,7 @@ fn execute(command: Command) -> Result<()> {
             setup::for_build()?;
             build::page()
         }
+        Command::Package => package::build(),
         Command::Run { port } => run::run(port),
         Command::Test { steps } => test::run(&steps),
         Command::BuildWasm { check } => {

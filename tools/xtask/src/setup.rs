@@ -20,10 +20,15 @@ pub(crate) fn everything() -> Result<()> {
 
 /// What `cargo xtask build` and `run` need.
 pub(crate) fn for_build() -> Result<()> {
-    wasm_target()?;
-    cargo_tool("wasm-bindgen", "wasm-bindgen-cli", pins::WASM_BINDGEN, &[], "about 3 minutes")?;
+    for_package()?;
     cargo_tool("trunk", "trunk", pins::TRUNK, &["--locked"], "6 to 11 minutes")?;
     crates()
+}
+
+/// What `cargo xtask package` needs.
+pub(crate) fn for_package() -> Result<()> {
+    wasm_target()?;
+    cargo_tool("wasm-bindgen", "wasm-bindgen-cli", pins::WASM_BINDGEN, &[], "about 3 minutes")
 }
 
 /// Fetches the crates of the page. Trunk works offline, so that it downloads no tools, and then Cargo does too.
@@ -99,12 +104,7 @@ fn axe_core() -> Result<()> {
     if sha256_of(&script).is_ok_and(|digest| digest == pins::AXE_CORE_SHA256) {
         return Ok(());
     }
-    if sh::find("npm").is_none() {
-        debian_packages(
-            &["npm"],
-            "install Node.js with npm, which brings the accessibility checker axe-core",
-        )?;
-    }
+    node()?;
     let package = format!("axe-core@{}", pins::AXE_CORE);
     println!("fetching {package}, a few seconds…");
     std::fs::create_dir_all(sh::tools_folder())?;
@@ -121,6 +121,14 @@ fn axe_core() -> Result<()> {
         pins::AXE_CORE_SHA256
     );
     Ok(())
+}
+
+/// Node.js with npm: the accessibility checker comes from there, and the npm package is tested in it.
+pub(crate) fn node() -> Result<()> {
+    if sh::find("node").is_some() && sh::find("npm").is_some() {
+        return Ok(());
+    }
+    debian_packages(&["nodejs", "npm"], "install Node.js 20 or later with npm")
 }
 
 fn sha256_of(path: &Path) -> Result<String> {

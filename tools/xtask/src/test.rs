@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{build, build_wasm, pins, setup, sh, size, tidy};
+use crate::{build, build_wasm, package, pins, setup, sh, size, tidy};
 
 /// What `cargo xtask test --help` prints. A test keeps it in step with [`STEPS`].
 pub(crate) const HELP: &str = "\
@@ -23,6 +23,7 @@ Runs every step in this order, or only those that are named:
   unit         tests of the native crates
   dom          tests of the browser crate in headless Chromium
   shelf        the shipped tools are what their sources build to
+  package      the npm package, in Node
   build        the page
   size         the page is within its size budget
   e2e          the page in a real browser
@@ -40,7 +41,7 @@ struct Step {
     run: fn() -> Result<()>,
 }
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "setup", needs: None, run: setup::everything },
     Step { name: "fmt", needs: None, run: fmt },
     Step { name: "tidy", needs: None, run: tidy::run },
@@ -49,6 +50,7 @@ const STEPS: [Step; 11] = [
     Step { name: "unit", needs: None, run: unit },
     Step { name: "dom", needs: Some("setup"), run: dom },
     Step { name: "shelf", needs: Some("setup"), run: shelf },
+    Step { name: "package", needs: Some("setup"), run: package::test },
     Step { name: "build", needs: Some("setup"), run: build::page },
     Step { name: "size", needs: Some("build"), run: size::check },
     Step { name: "e2e", needs: Some("build"), run: e2e },

@@ -43,7 +43,7 @@ const TOO_LONG_FILE: usize = 500;
 const SOURCE_EXTENSIONS: [&str; 5] = ["rs", "js", "ts", "css", "html"];
 /// A file with this in its first lines is written by a program.
 const GENERATED: &str = "@generated";
-const SKIPPED_FOLDERS: [&str; 4] = [".git", "target", "dist", "node_modules"];
+const SKIPPED_FOLDERS: [&str; 5] = [".git", "target", "dist", "dist-single", "node_modules"];
 
 /// Reports long files and fails with all problems at once.
 pub(crate) fn run() -> Result<()> {
