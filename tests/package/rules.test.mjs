@@ -124,7 +124,7 @@ test("secrets are redacted, those of the environment too, and what is no text st
   const object = {};
   assert.equal(redactSecrets(object), object);
   assert.equal(redactSecrets(null), null);
-  assert.deepEqual(redactObject({ password: { a: 1 }, list: ["Bearer abcdefghijkl"] }), { password: "[redacted]", list: ["Bearer [redacted]"] });
+  assert.deepEqual(redactObject({ password: { a: 1 }, list: ["Bearer abc123def456ghi789jkl"] }), { password: "[redacted]", list: ["Bearer [redacted]"] });
 });
 
 test("a dispatcher goes to the host of the placement, and to no other", async () => {

@@ -130,8 +130,8 @@ test("a task of a life that nobody can ask about keeps its state and is stale", 
   assert.deepEqual([task.state, task.stale, task.staleReason, task.outcome], ["running", true, "generation-unconfirmed", undefined]);
   assert.equal((await delegate(second, work, by)).task.stale, true);
   // The request is written down; the life that has the task obeys when it looks.
-  assert.deepEqual(await cancel(second, address), { ok: true, state: "cancel_requested", observed: false });
-  assert.equal((await status(first, address)).task.state, "cancel_requested");
+  assert.deepEqual(await cancel(second, address), { ok: true, state: "cancel_unconfirmed", observed: false });
+  assert.equal((await status(first, address)).task.state, "cancel_unconfirmed");
   never.resolve("done");
   assert.equal((await seen(first, address)).state, "completed");
   assert.equal((await status(second, address)).task.stale, undefined);

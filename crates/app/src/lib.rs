@@ -33,12 +33,14 @@ mod text;
 mod ui;
 
 use leptos::prelude::*;
+use leptos::wasm_split::SplitLoaderError;
 
 use crate::environments::environments_view;
 use crate::extensions::Extensions;
 use crate::route::Panel;
 use crate::state::State;
 use crate::tasks::tasks_view;
+use crate::ui::arriving::arriving;
 use crate::ui::dom;
 use crate::ui::header::Header;
 use crate::ui::toast::Toasts;
@@ -56,23 +58,40 @@ fn App() -> impl IntoView {
     provide_context(state);
     actions::start(state);
     let panel = Memo::new(move |_| state.route.with(|route| route.panel));
-    Effect::new(move |before: Option<Panel>| {
-        let panel = panel.get();
-        // The first panel is where the page begins; only what a person chooses later moves the focus.
-        if before.is_some_and(|before| before != panel) {
-            dom::focus_soon("#panel-h".to_owned());
+    // The first panel is where the page begins; only what a person chooses later moves the focus.
+    let has_moved = StoredValue::new(false);
+    let shown = move || {
+        let moves = has_moved.get_value();
+        has_moved.set_value(true);
+        match panel.get() {
+            Panel::Extensions => {
+                focus_head(moves);
+                view! { <Extensions/> }.into_any()
+            }
+            Panel::Tasks => arriving(move || focused(tasks_view(state), moves)),
+            Panel::Environments => arriving(move || focused(environments_view(state), moves)),
         }
-        panel
-    });
-    let shown = move || match panel.get() {
-        Panel::Extensions => view! { <Extensions/> }.into_any(),
-        Panel::Tasks => tasks_view(state),
-        Panel::Environments => environments_view(state),
     };
     view! {
         <Header/>
         {shown}
         <Toasts/>
         <p class="vh" role="status" data-announcement="">{move || state.announcement.get()}</p>
+    }
+}
+
+/// A panel that arrives, and its head in focus once it is there.
+async fn focused(
+    panel: impl Future<Output = Result<AnyView, SplitLoaderError>>,
+    moves: bool,
+) -> Result<AnyView, SplitLoaderError> {
+    let panel = panel.await?;
+    focus_head(moves);
+    Ok(panel)
+}
+
+fn focus_head(moves: bool) {
+    if moves {
+        dom::focus_soon("#panel-h".to_owned());
     }
 }

@@ -42,10 +42,12 @@ class ThreadWorker {
       // The heap of its scripts; a module's own memory is bounded in the module.
       resourceLimits: { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 },
     });
-    // A thread that waits for work does not keep the process alive; a call has a timer that does.
-    this.#thread.unref();
     this.#thread.on("message", (data) => this.onmessage?.({ data }));
     this.#thread.on("error", ({ message }) => this.onerror?.({ message, preventDefault() {} }));
+    // A thread that waits for work does not keep the process alive; a call has a timer that does. Listening would
+    // bring the thread back, so this comes last, and again once it runs.
+    this.#thread.unref();
+    this.#thread.on("online", () => this.#thread.unref());
   }
 
   postMessage(data) {

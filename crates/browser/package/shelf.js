@@ -3,9 +3,10 @@
 import { core, refusal, wire } from "./core.js";
 
 let opening;
+let shelf;
 let executing = false;
 
-const open = () => (opening ??= core.openShelf());
+const open = () => (opening ??= core.openShelf().then((opened) => (shelf = opened)));
 const api = async () => (await open()).api();
 
 export const readShelf = async (key) => (await api()).readShelf(key);
@@ -16,10 +17,10 @@ export const addShelf = (files) => change("addShelf", files);
 export const removeShelf = (key) => change("removeShelf", key);
 
 async function change(name, argument) {
-  const shelf = await api();
-  const changed = await shelf[name](argument);
+  const functions = await api();
+  const changed = await functions[name](argument);
   // An executor checks against what was last read.
-  if (executing) await shelf.readShelf();
+  if (executing) await functions.readShelf();
   return changed;
 }
 
@@ -28,8 +29,7 @@ export const shelfOpening = () => (executing ? open() : undefined);
 
 export function createShelfExecutor() {
   executing = true;
-  let shelf;
-  const ready = open().then((opened) => void (shelf = opened));
+  const ready = open().then(() => undefined);
   return Object.freeze({
     ready,
     check({ input }) {

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use futures::channel::oneshot;
 use toolshelf_core::RootDescriptor;
 use toolshelf_core::address::Locator;
 use toolshelf_core::placement::Placement;
@@ -266,6 +267,19 @@ pub trait TaskClock: Clock {
     /// Milliseconds since the beginning of 1970, as the platform believes. May jump in both directions; no deadline
     /// depends on it.
     fn unix_ms(&self) -> u64;
+
+    /// Ends after `ms` milliseconds. A platform whose timers can be taken back does so when this is dropped: a deadline
+    /// that is met must not keep a process alive.
+    fn sleep(&self, ms: u32) -> impl Future<Output = ()> {
+        let (sender, woken) = oneshot::channel();
+        let wake = move || {
+            let _ = sender.send(());
+        };
+        self.after(ms, Box::new(wake));
+        async {
+            let _ = woken.await;
+        }
+    }
 }
 
 /// The lives of the host: page lives, processes. One life has one host for each environment; two would each take the

@@ -1,4 +1,4 @@
-//! Builds the page: Trunk compiles the app, and [`crate::finish`] completes what it staged.
+//! Builds the page: Trunk gathers its files, and its hook [`crate::finish`] adds the program.
 
 use std::path::PathBuf;
 

@@ -13,9 +13,12 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use lexopt::prelude::{Long, Short, Value, ValueExt as _};
 
+mod app;
 mod build;
 mod build_wasm;
+mod chunks;
 mod finish;
+mod inline_app;
 mod offline;
 mod package;
 mod page;

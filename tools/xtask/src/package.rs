@@ -41,6 +41,7 @@ pub(crate) fn build() -> Result<()> {
     sh::run(
         sh::program("wasm-bindgen")
             .args(["--target", "web", "--no-typescript", "--omit-default-module-path", "--out-name", NAME])
+            .args(["--remove-name-section", "--remove-producers-section"])
             .arg("--out-dir")
             .arg(&folder)
             .arg(&module),

@@ -31,7 +31,7 @@ pub(crate) fn for_package() -> Result<()> {
     cargo_tool("wasm-bindgen", "wasm-bindgen-cli", pins::WASM_BINDGEN, &[], "about 3 minutes")
 }
 
-/// Fetches the crates of the page. Trunk works offline, so that it downloads no tools, and then Cargo does too.
+/// Fetches the crates of the page, which is then built offline: a build downloads nothing.
 fn crates() -> Result<()> {
     sh::run(sh::cargo().args(["fetch", "--quiet", "--target", pins::WASM_TARGET]))
         .context("the crates that the page is made of cannot be fetched")

@@ -11,22 +11,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::{finish, sh};
+use crate::{finish, inline_app, sh};
 
 /// The whole file fits into this many bytes.
 const LIMIT: u64 = 1_500_000;
-
-/// Slowest and smallest.
-const DEFLATE_LEVEL: u8 = 10;
-
-/// The script that the app's own glue ends with. Base64 has no letter that would end the string.
-const START: &str = r#"{
-  const packed = Uint8Array.from(atob("{{packed}}"), (letter) => letter.charCodeAt(0));
-  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  const module = new Response(unpacked, { headers: { "content-type": "application/wasm" } });
-  await __wbg_init({ module_or_path: module });
-}
-"#;
 
 fn path() -> PathBuf {
     sh::root().join("dist-single/toolshelf.html")
@@ -93,30 +81,13 @@ fn inlined_script(script: &str, load: &impl Fn(&str) -> Result<Vec<u8>>) -> Resu
     }
     if attribute(tag, "type") == Some("module") {
         let glue = quoted(body, ".js").context("the loader names no script")?;
-        let app = quoted(body, ".wasm").context("the loader names no app")?;
-        return element(
-            "script",
-            " type=\"module\"",
-            &app_script(&String::from_utf8(load(glue)?)?, &load(app)?)?,
-        );
+        let (folder, _) = glue.rsplit_once('/').context("the program has no folder")?;
+        let script = inline_app::script(|name| load(&format!("{folder}/{name}")))?;
+        return element("script", " type=\"module\"", &script);
     }
     // Beside a file there is no service worker.
     let registers = body.contains("serviceWorker");
     Ok(if registers { String::new() } else { script.to_owned() })
-}
-
-/// The glue that wasm-bindgen wrote, as a script that needs no other, followed by the app and its start.
-fn app_script(glue: &str, app: &[u8]) -> Result<String> {
-    let mut script = String::new();
-    for line in glue.lines().filter(|line| !line.starts_with("export {")) {
-        script += line.strip_prefix("export ").unwrap_or(line);
-        script.push('\n');
-    }
-    let whole = !script.lines().any(|line| line.starts_with("import ") || line.starts_with("export "))
-        && !script.contains("import(");
-    ensure!(whole && script.contains("function __wbg_init("), "the glue of the app needs other files");
-    let packed = BASE64_STANDARD.encode(miniz_oxide::deflate::compress_to_vec(app, DEFLATE_LEVEL));
-    Ok(script + &START.replace("{{packed}}", &packed))
 }
 
 /// An element with a text that its end tag does not occur in.
@@ -173,8 +144,11 @@ mod tests {
         Ok(match name {
             "./a.css" => &b"p { color: red }"[..],
             "./theme.js" => b"theme()",
-            "./app.js" => b"export class A {}\nfunction __wbg_init() {}\nexport { __wbg_init as default };\n",
-            "./app.wasm" => b"\0asm",
+            "./app-1/app.js" => {
+                b"export class A {}\nfunction __wbg_init() {}\nexport { __wbg_init as default };\n"
+            }
+            "./app-1/__wasm_split.js" => b"",
+            "./app-1/app_bg.wasm" => b"\0asm",
             "./icon.svg" => b"<svg/>",
             other => bail!("there is no {other}"),
         }
@@ -205,23 +179,14 @@ mod tests {
         assert_eq!(inlined("<script src=\"./theme.js\"></script>"), "<script>theme()</script>");
         assert_eq!(inlined("<script>serviceWorker.register()</script>"), "");
         assert_eq!(inlined("<script>stay()</script>"), "<script>stay()</script>");
-        let app = "<script type=\"module\">import init from './app.js'; init('./app.wasm');</script>";
+        let app = "<script type=\"module\">import init from './app-1/app.js'; await init();</script>";
         let app = inlined(app);
-        assert!(
-            app.starts_with("<script type=\"module\">class A {}\nfunction __wbg_init() {}\n{\n"),
-            "{app}"
-        );
-        assert!(!app.contains("export") && !app.contains("import") && !app.contains("{{"), "{app}");
+        assert!(app.starts_with("<script type=\"module\">const packed = {\n\"app_bg.wasm\": \""), "{app}");
+        assert!(!app.contains("export ") && !app.contains("import "), "{app}");
     }
 
     #[test]
-    fn glue_that_needs_other_files_and_texts_that_would_end_early_are_refused() {
-        let start = "function __wbg_init() {}";
-        for glue in
-            ["", &format!("import {{ a }} from './a.js';\n{start}"), &format!("{start}\nimport('./a.js')")]
-        {
-            assert!(app_script(glue, b"").is_err(), "{glue}");
-        }
+    fn texts_that_would_end_early_are_refused() {
         assert!(element("script", "", "'</script>'").is_err());
     }
 

@@ -11,6 +11,7 @@ mod files;
 mod folders;
 
 use leptos::prelude::*;
+use leptos::wasm_split::{SplitLoaderError, wasm_split};
 use toolshelf_browser::core::placement::{Placement, PlacementBounds};
 use toolshelf_browser::tasks::Environment;
 
@@ -20,8 +21,9 @@ use crate::state::State;
 use crate::tasks::{Desk, service, words};
 use crate::text::thousands;
 
-/// The panel.
-pub(crate) fn environments_view(state: State) -> AnyView {
+/// The panel, fetched when it is first shown.
+#[wasm_split(tasks, wasm_split_path = leptos::wasm_split, fallible)]
+pub(crate) fn environments_view(state: State) -> Result<AnyView, SplitLoaderError> {
     let desk = Desk::of(state);
     service::open(state);
     Effect::new(move || {
@@ -44,7 +46,7 @@ pub(crate) fn environments_view(state: State) -> AnyView {
             state.environment.with(|here| here.as_ref().is_some_and(|here| here.unavailable.is_none()));
         if is_ready { "1 ready · 2 not connected" } else { "" }
     };
-    view! {
+    let panel = view! {
         <main class="page" id="main" tabindex="-1">
             <div class="panel__head">
                 <h1 id="panel-h" tabindex="-1">"Environments"</h1>
@@ -70,8 +72,8 @@ pub(crate) fn environments_view(state: State) -> AnyView {
                 </div>
             </div>
         </main>
-    }
-    .into_any()
+    };
+    Ok(panel.into_any())
 }
 
 /// The environment that the page itself is.

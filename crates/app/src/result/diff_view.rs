@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
+use leptos::wasm_split::{SplitLoaderError, wasm_split};
 use toolshelf_browser::core::script::Block;
 
 use super::blocks::RawBlocks;
@@ -15,9 +16,20 @@ use crate::ui::copy::CopyButton;
 use crate::ui::icon::Icon;
 use crate::ui::preference;
 
+/// [`DiffResult`], out of the chunk that only a diff needs.
+#[wasm_split(diff, wasm_split_path = leptos::wasm_split, fallible)]
+pub(crate) fn diff_result(
+    old: Arc<[u8]>,
+    new: Arc<[u8]>,
+    blocks: Vec<Block>,
+    bytes: usize,
+) -> Result<AnyView, SplitLoaderError> {
+    Ok(view! { <DiffResult old new blocks bytes/> }.into_any())
+}
+
 /// The difference between two texts, as a script of an untrusted module says.
 #[component]
-pub(crate) fn DiffResult(
+fn DiffResult(
     /// The old text.
     old: Arc<[u8]>,
     /// The new text.

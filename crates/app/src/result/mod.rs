@@ -18,12 +18,13 @@ use toolshelf_browser::core::limits::WASM_CALL_DEADLINE_MS;
 use toolshelf_browser::core::script::Op;
 
 use self::blocks::RawJson;
-use self::diff_view::DiffResult;
+use self::diff_view::diff_result;
 use self::digest::DigestResult;
 use self::refusal::RefusalNote;
 use crate::actions;
 use crate::state::{End, Outcome, use_state};
 use crate::text;
+use crate::ui::arriving::arriving;
 use crate::ui::icon::Icon;
 
 /// The result of the last run of a tool, or the wait for it.
@@ -90,9 +91,9 @@ fn answered(answer: &Answer, outcome: &Arc<Outcome>) -> AnyView {
             view! { <RawJson blocks=blocks.clone()/> }.into_any()
         }
         Some(blocks) => {
-            let text = |at: usize| outcome.inputs.get(at).cloned().unwrap_or_default();
-            let bytes = answer.output.len() / 2;
-            view! { <DiffResult old=text(0) new=text(1) blocks=blocks.clone() bytes=bytes/> }.into_any()
+            let (outcome, blocks, bytes) = (Arc::clone(outcome), blocks.clone(), answer.output.len() / 2);
+            let text = move |at: usize| outcome.inputs.get(at).cloned().unwrap_or_default();
+            arriving(move || diff_result(text(0), text(1), blocks.clone(), bytes))
         }
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod words;
 
 use leptos::ev::DragEvent;
 use leptos::prelude::*;
+use leptos::wasm_split::{SplitLoaderError, wasm_split};
 
 pub(crate) use self::desk::Desk;
 use crate::route::{Panel, TASKS};
@@ -29,8 +30,9 @@ use crate::state::State;
 use crate::text::counted;
 use crate::ui::dom;
 
-/// The panel.
-pub(crate) fn tasks_view(state: State) -> AnyView {
+/// The panel, fetched when it is first shown.
+#[wasm_split(tasks, wasm_split_path = leptos::wasm_split, fallible)]
+pub(crate) fn tasks_view(state: State) -> Result<AnyView, SplitLoaderError> {
     let desk = Desk::of(state);
     service::open(state);
     let has_moved = follow_address(state);
@@ -62,7 +64,7 @@ pub(crate) fn tasks_view(state: State) -> AnyView {
         true => detail::detail(state, desk, has_moved),
         false => form::form(state, desk),
     };
-    view! {
+    let panel = view! {
         <main class="page" id="main" tabindex="-1">
             <div class="panel__head">
                 <h1 id="panel-h" tabindex="-1">"Tasks"</h1>
@@ -74,8 +76,8 @@ pub(crate) fn tasks_view(state: State) -> AnyView {
                 {side}
             </div>
         </main>
-    }
-    .into_any()
+    };
+    Ok(panel.into_any())
 }
 
 /// Keeps the title, the task that is looked at and the focus in step with the address. Answers whether a person has

@@ -1,5 +1,6 @@
 //! The small parts that every panel uses.
 
+pub(crate) mod arriving;
 pub(crate) mod copy;
 pub(crate) mod dom;
 pub(crate) mod fatal;

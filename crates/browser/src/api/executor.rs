@@ -1,6 +1,7 @@
 //! Executors and roots that are JavaScript values, or functions that answer them.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
 
 use js_sys::{Function, JSON, JsString};
 use serde::Serialize;
@@ -70,15 +71,18 @@ impl TaskExecutor for JsExecutor {
     async fn run(&self, run: TaskRun) -> Result<String, RunFault> {
         // The host runs what it has checked.
         let Some(executor) = self.chosen.get() else { return Err(RunFault::Failed) };
+        let runs = Rc::new(Cell::new(true));
         let task = js::object(&[
             ("input", plain(&run.input)),
             ("bounds", plain(&run.bounds)),
             ("root", plain(&run.root)),
-            ("signal", signal(&run.signal)),
+            ("signal", signal(&run.signal, Rc::clone(&runs))),
             ("report", reports(&run.report, Reporter::note)),
             ("partial", reports(&run.report, Reporter::partial)),
         ]);
-        let answer = match run_executor(executor, &task).await {
+        let settled = run_executor(executor, &task).await;
+        runs.set(false);
+        let answer = match settled {
             Ok(answer) => answer,
             Err(thrown) => return Err(fault(&thrown, &run.report)),
         };
@@ -162,11 +166,15 @@ fn refusal_of(value: &JsValue, why: String, default: Code) -> Refusal {
     }
 }
 
-/// A signal of the platform that follows the host's.
-fn signal(signal: &CancelSignal) -> JsValue {
+/// A signal of the platform that follows the host's while the executor `runs`: what has settled is not aborted.
+fn signal(signal: &CancelSignal, runs: Rc<Cell<bool>>) -> JsValue {
     let Ok(controller) = AbortController::new() else { return JsValue::UNDEFINED };
     let followed = controller.signal().into();
-    signal.on_abort(move || controller.abort());
+    signal.on_abort(move || {
+        if runs.get() {
+            controller.abort();
+        }
+    });
     followed
 }
 

@@ -42,6 +42,8 @@ pub struct OpenTaskHost {
 struct Kept {
     journal: PageJournal,
     sealer: WebSealer,
+    /// On which other pages with the same database are heard.
+    channel: Option<BroadcastChannel>,
     persistent: bool,
 }
 
@@ -85,8 +87,7 @@ impl OpenTaskHost {
 async fn open(options: &JsValue) -> Result<OpenTaskHost, Refusal> {
     let text = |key: &str| js::get(options, key).as_string().unwrap_or_default();
     let name = js::get(options, "database").as_string();
-    let channel = name.as_ref().and_then(|name| BroadcastChannel::new(&[CHANNEL, name].concat()).ok());
-    let Kept { journal, sealer, persistent } = keep(options, name.as_deref(), channel.clone()).await?;
+    let Kept { journal, sealer, channel, persistent } = keep(options, name.as_deref()).await?;
     let redactor: Redactor = redactor(&variables(options));
     let redact: Redact = Rc::new(move |text: &str| redactor.redact(text).into_owned());
     let config = TaskHostConfig {
@@ -110,11 +111,7 @@ async fn open(options: &JsValue) -> Result<OpenTaskHost, Refusal> {
     Ok(OpenTaskHost { host, persistent })
 }
 
-async fn keep(
-    options: &JsValue,
-    database: Option<&str>,
-    channel: Option<BroadcastChannel>,
-) -> Result<Kept, Refusal> {
+async fn keep(options: &JsValue, database: Option<&str>) -> Result<Kept, Refusal> {
     let key = js::get(options, "key").dyn_into::<Uint8Array>().ok();
     let seal = async |store: Option<&TaskStore>| match &key {
         Some(bytes) => WebSealer::from_bytes(bytes).await,
@@ -124,15 +121,17 @@ async fn keep(
     if let Some(database) = database {
         match TaskStore::open(database).await {
             Ok(store) => {
+                let sealer = seal(Some(&store)).await?;
+                let channel = BroadcastChannel::new(&[CHANNEL, database].concat()).ok();
+                let others = channel.clone();
                 let written = Rc::new(move |address: &str| {
-                    if let Some(channel) = &channel {
+                    if let Some(others) = &others {
                         // A page that misses this reads the journal again when it is asked.
-                        let _ = channel.post_message(&address.into());
+                        let _ = others.post_message(&address.into());
                     }
                 });
-                let sealer = seal(Some(&store)).await?;
                 let journal = PageJournal::of_database(Rc::new(store), written);
-                return Ok(Kept { journal, sealer, persistent: true });
+                return Ok(Kept { journal, sealer, channel, persistent: true });
             }
             Err(_) if flag("orMemory") => {}
             Err(fault) => {
@@ -149,12 +148,13 @@ async fn keep(
         return Ok(Kept {
             journal: PageJournal::of_area(AreaJournal::new(area)),
             sealer,
+            channel: None,
             persistent: key.is_some(),
         });
     }
     let shared = flag("shared") || flag("orMemory");
     let memory = if shared { MEMORY.with(MemoryJournal::clone) } else { MemoryJournal::default() };
-    Ok(Kept { journal: PageJournal::of_memory(memory), sealer, persistent: false })
+    Ok(Kept { journal: PageJournal::of_memory(memory), sealer, channel: None, persistent: false })
 }
 
 /// Hears from other pages which task they have written of: such as a request to cancel one that runs here.

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use gloo_timers::future::TimeoutFuture;
 use toolshelf_host::task_ports::{Roots, Spawner, TaskClock};
 use toolshelf_host::{TaskExecutor, TaskPlatform};
 
@@ -76,5 +77,10 @@ impl<E, R> Spawner for PagePlatform<E, R> {
 impl TaskClock for PageClock {
     fn unix_ms(&self) -> u64 {
         js_sys::Date::now() as u64
+    }
+
+    /// Takes its timer back when it is dropped.
+    fn sleep(&self, ms: u32) -> impl Future<Output = ()> {
+        TimeoutFuture::new(ms)
     }
 }

@@ -31,13 +31,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
-use futures::channel::oneshot;
 use serde_json::Value;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 use toolshelf_core::task::time::iso_time;
 use toolshelf_core::task::{TaskRecord, TaskState};
 
-use crate::ports::Clock as _;
 use crate::task_ports::{Journal as _, JournalFault, Placed, TaskClock as _, TaskPlatform};
 
 mod active;
@@ -183,12 +181,7 @@ impl<P: TaskPlatform> Inner<P> {
     }
 
     async fn sleep(&self, ms: u32) {
-        let (sender, woken) = oneshot::channel();
-        let wake = move || {
-            let _ = sender.send(());
-        };
-        self.platform.clock().after(ms, Box::new(wake));
-        let _ = woken.await;
+        self.platform.clock().sleep(ms).await;
     }
 
     /// A task as its host lists it.

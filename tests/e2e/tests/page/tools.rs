@@ -102,6 +102,47 @@ async fn an_input_that_is_too_long_is_refused_before_it_is_read() -> Result<()> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_draws_a_diff_is_fetched_with_the_first_diff_and_never_again() -> Result<()> {
+    let page = open().await?;
+    let fetched = async || -> Result<usize> {
+        let requests = page.requests().await?;
+        Ok(requests.iter().filter(|url| url.ends_with("/split_diff.wasm")).count())
+    };
+    choose(&page, "diff").await?;
+    assert_eq!(fetched().await?, 0);
+    for (field, words) in [(0, "one"), (1, "two")] {
+        type_text(&page, field, words).await?;
+    }
+    for _ in 0..2 {
+        run(&page).await?;
+        page.wait_for_text(".diff__sum", "+1").await?;
+        assert_eq!(fetched().await?, 1);
+    }
+    page.assert_clean().await?;
+    page.quit().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_cannot_be_fetched_is_said_to_be_missing_and_can_be_tried_again() -> Result<()> {
+    let page = open().await?;
+    let block = async |urls: &[&str]| {
+        page.devtools("Network.setBlockedURLs", serde_json::json!({ "urls": urls })).await
+    };
+    page.devtools("Network.enable", serde_json::json!({})).await?;
+    block(&["*/split_diff.wasm"]).await?;
+    choose(&page, "diff").await?;
+    type_text(&page, 0, "one").await?;
+    run(&page).await?;
+    page.wait_for("[data-missing-part]").await?;
+
+    // The rest of the page goes on, and the part comes when the connection does.
+    block(&[]).await?;
+    page.wait_for("[data-missing-part] button").await?.click().await?;
+    page.wait_for(".diff__sum").await?;
+    page.quit().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_largest_two_letter_diff_is_answered_and_drawn() -> Result<()> {
     let page = open().await?;
     let script = "
