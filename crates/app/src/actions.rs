@@ -12,6 +12,7 @@ use toolshelf_browser::core::call::Answer;
 use toolshelf_browser::core::refusal::{Code, Refusal};
 use toolshelf_browser::{CallEvent, PickedFile, Toolshelf, pick};
 
+use crate::console;
 use crate::history::Call;
 use crate::route;
 use crate::state::{End, Field, Form, Outcome, Running, Shelves, State, Toast, Undo, Verdicts};
@@ -45,7 +46,7 @@ pub(crate) fn start(state: State) {
         state.persistent.set(shelf.persistent());
         shelf.on_call(move |event| note_call(state, event));
         shelf.on_change(move || reload(state));
-        shelf.install_console_api();
+        console::install(shelf.clone());
         state.service.set_value(Some(shelf));
         reload(state);
     });

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `state` | what the page knows, as signals |
 //! | `actions` | what the page does: reading, running, adding, removing, undoing |
+//! | `console` | the same for scripts |
 //! | `route` | the part of the address that names a panel, a tool or a task |
 //! | `history` | how fast a tool has been |
 //! | `text` | numbers, times and untrusted bytes as text |
@@ -22,6 +23,7 @@
 )]
 
 mod actions;
+mod console;
 mod environments;
 mod extensions;
 mod history;

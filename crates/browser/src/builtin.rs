@@ -21,13 +21,10 @@ const FILES: &[(&str, &[u8])] = &[
 /// The built-in shelf as it came with the page.
 #[must_use]
 pub fn record() -> ShelfRecord {
-    let files = FILES.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec()));
-    ShelfRecord {
-        key: BUILTIN.to_owned(),
-        order: 0.0,
-        manifest: MANIFEST.to_vec(),
-        files: files.collect::<BTreeMap<_, _>>(),
-    }
+    // Extended, here and elsewhere: collecting sorts first, which costs the page more code than inserting.
+    let mut files = BTreeMap::new();
+    files.extend(FILES.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())));
+    ShelfRecord { key: BUILTIN.to_owned(), order: 0.0, manifest: MANIFEST.to_vec(), files }
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 //!
 //! Everything in and out is a plain object, every function returns a promise, and a "no" is a value, never an exception.
 
+use std::rc::Rc;
+
 use futures::future::LocalBoxFuture;
-use js_sys::{Array, ArrayBuffer, Function, JsString, Object, Reflect, Uint8Array};
+use js_sys::{Array, ArrayBuffer, Function, JsString, Object, Promise, Reflect, Uint8Array};
 use serde_json::{Value, json};
 use toolshelf_core::abi::Abi;
 use toolshelf_core::declare::{descriptor, live_tool_declarations};
@@ -24,18 +26,51 @@ const ARGUMENT_MAX_BYTES: f64 = 1_048_576.0;
 /// What a function of the API is doing.
 type Answering = LocalBoxFuture<'static, Result<JsValue, Refusal>>;
 
-impl Toolshelf {
-    /// Puts `globalThis.toolshelf` there.
-    pub fn install_console_api(&self) {
-        let api = self.console_api();
-        // A global that cannot be set (a frozen one) is the embedder's wish.
-        let _ = Reflect::set(&js_sys::global(), &"toolshelf".into(), &api);
-    }
+/// The functions of the API.
+const FUNCTIONS: [&str; 6] =
+    ["readShelf", "callWasmTool", "liveToolDeclarations", "descriptors", "addShelf", "removeShelf"];
 
+/// Gets the API itself.
+type Load = Rc<dyn Fn() -> LocalBoxFuture<'static, Result<Object, Refusal>>>;
+
+/// Puts `globalThis.toolshelf` there: its constants at once, its functions in such a way that the first call gets them
+/// with `load`. Whoever never calls one does not load them.
+pub fn install(load: impl Fn() -> LocalBoxFuture<'static, Result<Object, Refusal>> + 'static) {
+    let load: Load = Rc::new(load);
+    let api = constants();
+    for name in FUNCTIONS {
+        let load = Rc::clone(&load);
+        let closure = Closure::<dyn Fn(JsValue, JsValue) -> Promise>::new(move |first, second| {
+            let load = load();
+            future_to_promise(async move {
+                match load.await {
+                    Ok(api) => js::call_async(&api, name, &[first, second]).await,
+                    Err(refusal) => Ok(js::plain(&refusal)),
+                }
+            })
+        });
+        // The API lives as long as the page.
+        let _ = Reflect::set(&api, &name.into(), &closure.into_js_value());
+    }
+    // A global that cannot be set (a frozen one) is the embedder's wish.
+    let _ = Reflect::set(&js_sys::global(), &"toolshelf".into(), &Object::freeze(&api));
+}
+
+fn constants() -> Object {
+    let abi = js::plain(&json!({ "hash": Abi::Buffer1.row(), "diff": Abi::Diff.row() }));
+    let constants = js::object(&[("MEASURED_ABI", abi)]);
+    for (name, bound) in BOUNDS {
+        let _ = Reflect::set(&constants, &(*name).into(), &JsValue::from_f64(*bound));
+    }
+    constants
+}
+
+impl Toolshelf {
     /// The object itself.
     #[must_use]
     pub fn console_api(&self) -> Object {
-        let api = js::object(&[
+        let api = constants();
+        let functions = [
             (
                 "readShelf",
                 self.function(|shelf, key, _| Box::pin(async move { shelf.read_shelf(&key).await })),
@@ -61,10 +96,9 @@ impl Toolshelf {
                 "removeShelf",
                 self.function(|shelf, key, _| Box::pin(async move { shelf.remove_from_js(&key).await })),
             ),
-            ("MEASURED_ABI", js::plain(&json!({ "hash": Abi::Buffer1.row(), "diff": Abi::Diff.row() }))),
-        ]);
-        for (name, bound) in BOUNDS {
-            let _ = Reflect::set(&api, &(*name).into(), &JsValue::from_f64(*bound));
+        ];
+        for (name, function) in functions {
+            let _ = Reflect::set(&api, &name.into(), &function);
         }
         Object::freeze(&api)
     }
@@ -73,7 +107,7 @@ impl Toolshelf {
     /// machinery of a promise is in the page once.
     fn function(&self, body: fn(Self, JsValue, JsValue) -> Answering) -> JsValue {
         let shelf = self.clone();
-        let closure = Closure::<dyn Fn(JsValue, JsValue) -> js_sys::Promise>::new(move |first, second| {
+        let closure = Closure::<dyn Fn(JsValue, JsValue) -> Promise>::new(move |first, second| {
             let answer = body(shelf.clone(), first, second);
             future_to_promise(async move { Ok(answer.await.unwrap_or_else(|refusal| js::plain(&refusal))) })
         });

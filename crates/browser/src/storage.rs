@@ -254,10 +254,10 @@ async fn put(
     let place = |files: &mut dyn Iterator<Item = (&String, &Vec<u8>)>| -> BTreeMap<String, Vec<u8>> {
         small.iter().for_each(|small| small.delete(key));
         let stays = |path: &str, bytes: &[u8]| !small.is_some_and(|small| small.put(key, path, bytes));
-        files
-            .filter(|(path, bytes)| stays(path, bytes))
-            .map(|(path, bytes)| (path.clone(), bytes.clone()))
-            .collect()
+        let staying = files.filter(|(path, bytes)| stays(path, bytes));
+        let mut large = BTreeMap::new();
+        large.extend(staying.map(|(path, bytes)| (path.clone(), bytes.clone())));
+        large
     };
     let large = place(&mut record.files.iter());
     let written = put_in_database(database, record, &large).await.map_err(unavailable);
@@ -295,13 +295,14 @@ async fn get(database: &IdbDatabase, key: &str) -> Result<Option<ShelfRecord>, i
         (store.get_all_keys(Some(files_of(key)?), None)?, store.get_all(Some(files_of(key)?), None)?);
     let (paths, values) = (paths.await?, values.await?);
     let path_of = |key: JsValue| Array::from(&key).get(1).as_string();
-    let files =
-        paths.into_iter().zip(&values).filter_map(|(key, value)| Some((path_of(key)?, bytes_of(value)?)));
+    let pairs = paths.into_iter().zip(&values);
+    let mut files = BTreeMap::new();
+    files.extend(pairs.filter_map(|(key, value)| Some((path_of(key)?, bytes_of(value)?))));
     Ok(Some(ShelfRecord {
         key: key.to_owned(),
         order: js::get(&value, "order").as_f64().unwrap_or_default(),
         manifest: bytes_of(&js::get(&value, "manifest")).unwrap_or_default(),
-        files: files.collect(),
+        files,
     }))
 }
 

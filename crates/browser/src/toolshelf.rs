@@ -362,7 +362,9 @@ impl Folder {
         let inside = files
             .into_iter()
             .filter_map(|picked| Some((picked.path.strip_prefix(&base)?.to_owned(), picked.file)));
-        Ok(Self { name, files: inside.collect() })
+        let mut files = BTreeMap::new();
+        files.extend(inside);
+        Ok(Self { name, files })
     }
 
     async fn manifest(&self) -> Result<Vec<u8>, Refusal> {

@@ -176,7 +176,11 @@ async fn a_call_that_is_given_up_ends_its_worker_and_frees_its_place() {
 #[wasm_bindgen_test]
 async fn the_console_api_takes_and_gives_plain_objects() {
     let shelf = shelf_with_builtin().await;
-    shelf.install_console_api();
+    let functions = shelf.clone();
+    toolshelf_browser::console::install(move || {
+        let functions = functions.console_api();
+        Box::pin(async move { Ok(functions) })
+    });
     let run = |script: &str| {
         let function = js_sys::Function::new_no_args(&format!("return (async () => {{ {script} }})()"));
         let promise: js_sys::Promise = function.call0(&JsValue::UNDEFINED).unwrap().unchecked_into();

@@ -5,6 +5,7 @@ mod page {
     mod console;
     mod harness;
     mod offline;
+    mod package;
     mod person;
     mod release;
     mod shelves;

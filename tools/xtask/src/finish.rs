@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::app::{self, LINK, NAME, Profile};
 use crate::chunks::integrity;
-use crate::offline;
+use crate::{offline, styles};
 
 /// Says to the page's other scripts that the program has started, as Trunk's own loader does.
 const STARTED: &str = "dispatchEvent(new Event('TrunkApplicationStarted'));";
@@ -48,7 +48,8 @@ pub(crate) fn staged() -> Result<()> {
     let html = std::fs::read_to_string(&path)
         .with_context(|| format!("cannot read the staged {}", path.display()))?;
     let reloads = html.contains(RELOAD_ADDRESS[0].0);
-    let html = finished(&with_links(&html, &links)?)?;
+    let html = styles::join(&with_links(&html, &links)?, folder)?;
+    let html = finished(&html)?;
     std::fs::write(&path, html).with_context(|| format!("cannot write the staged {}", path.display()))?;
     offline::write_worker(folder, reloads)
 }

@@ -28,6 +28,7 @@ mod setup;
 mod sh;
 mod single;
 mod size;
+mod styles;
 mod test;
 mod tidy;
 

@@ -27,7 +27,7 @@ use crate::storage::ShelfRecord;
 /// What the file says it is.
 const FORMAT: &str = "toolshelf-export/1";
 /// Largest file that is taken, in bytes.
-const MAX_BYTES: f64 = 268_435_456.0;
+const MAX_BYTES: u64 = 268_435_456;
 /// What the names of the page's settings begin with.
 const SETTINGS: &str = "toolshelf.";
 
@@ -102,8 +102,10 @@ impl Tasks {
             parts.push(&json(&item).into());
         };
         for ShelfRecord { key, order, manifest, files } in self.inner.shelf.own_records().await? {
-            let files = files.into_iter().map(|(path, bytes)| (path, STANDARD.encode(bytes))).collect();
-            add("shelf", json(&ShelfData { key, order, manifest: STANDARD.encode(manifest), files }));
+            let mut encoded = BTreeMap::new();
+            encoded.extend(files.into_iter().map(|(path, bytes)| (path, STANDARD.encode(bytes))));
+            let manifest = STANDARD.encode(manifest);
+            add("shelf", json(&ShelfData { key, order, manifest, files: encoded }));
         }
         for (path, content) in self.own_files().await? {
             add("file", json(&FileData { path, content: STANDARD.encode(content) }));
@@ -157,8 +159,9 @@ impl Tasks {
     /// [`Code::OverBudget`], [`Code::InvalidArgument`] for a file of another form, [`Code::DigestMismatch`] for one that
     /// was changed: nothing is taken over then. [`Code::StorageUnavailable`] when there is no room for all of it.
     pub async fn import(&self, file: File) -> Result<Imported, Refusal> {
-        if file.size() > MAX_BYTES {
-            let why = format!("the file has {} bytes; at most {MAX_BYTES} are read", file.size());
+        let bytes = file.size() as u64;
+        if bytes > MAX_BYTES {
+            let why = format!("the file has {bytes} bytes; at most {MAX_BYTES} are read");
             return Err(Refusal::new(Code::OverBudget, why));
         }
         let export: Export = read(&String::from_utf8_lossy(&pick::read(&file).await?))?;
@@ -241,9 +244,11 @@ impl ShelfData {
         }
         let manifest = decoded(&manifest)?;
         Manifest::read(&manifest)?;
-        let decode = |(path, content): (String, String)| Ok((path, decoded(&content)?));
-        let files = files.into_iter().map(decode).collect::<Result<_, Refusal>>()?;
-        Ok(Checked::Shelf(ShelfRecord { key, order, manifest, files }))
+        let mut read = BTreeMap::new();
+        for (path, content) in files {
+            read.insert(path, decoded(&content)?);
+        }
+        Ok(Checked::Shelf(ShelfRecord { key, order, manifest, files: read }))
     }
 }
 

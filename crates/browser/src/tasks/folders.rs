@@ -221,9 +221,9 @@ impl Folders {
             Place::Directory(directory) => directory.entries(&folder).await?,
             Place::Flat(flat) => flat.entries(&folder).await.map_err(unreadable)?,
         };
-        // Sorted by a tree, which the page has anyway.
-        let sorted = found.into_iter().map(|entry| ((entry.size.is_some(), entry.name.clone()), entry));
-        Ok(sorted.collect::<BTreeMap<_, _>>().into_values().collect())
+        let mut sorted = BTreeMap::new();
+        sorted.extend(found.into_iter().map(|entry| ((entry.size.is_some(), entry.name.clone()), entry)));
+        Ok(sorted.into_values().collect())
     }
 
     /// The file at `path`, for a download.

@@ -70,15 +70,16 @@ impl PickedFolders {
             Ok((keys.await?, values.await?))
         };
         let (keys, values) = read.await.map_err(unreadable)?;
-        let folders = keys.into_iter().zip(values).filter_map(|(key, value)| {
+        let found = keys.into_iter().zip(values).filter_map(|(key, value)| {
             let label = js::get(&value, "label").as_string().unwrap_or_default();
             let folder =
                 PickedFolder { id: key.as_string()?, label, handle: Directory(js::get(&value, "handle")) };
             let order = js::get(&value, "order").as_f64().unwrap_or_default() as u64;
             Some(((order, folder.id.clone()), folder))
         });
-        // Sorted by a tree, which the page has anyway.
-        Ok(folders.collect::<BTreeMap<_, _>>().into_values().collect())
+        let mut sorted = BTreeMap::new();
+        sorted.extend(found);
+        Ok(sorted.into_values().collect())
     }
 
     /// The folder that `root` names.

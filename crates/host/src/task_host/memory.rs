@@ -88,10 +88,10 @@ impl Journal for MemoryJournal {
     async fn recent(&self, before: Option<u64>, limit: usize) -> Result<Vec<Placed>, JournalFault> {
         let kept = self.kept.borrow();
         let below = |task: &&Task| before.is_none_or(|before| task.created < before);
-        let mut tasks: Vec<_> = kept.tasks.values().filter(below).collect();
-        tasks.sort_by_key(|task| Reverse(task.created));
+        let mut tasks = BTreeMap::new();
+        tasks.extend(kept.tasks.values().filter(below).map(|task| (Reverse(task.created), task)));
         let placed =
             |task: &Task| Some(Placed { position: task.created, record: task.reducer.record()?.clone() });
-        Ok(tasks.into_iter().take(limit).filter_map(placed).collect())
+        Ok(tasks.into_values().take(limit).filter_map(placed).collect())
     }
 }
