@@ -152,6 +152,7 @@ fn clippy() -> Result<()> {
 fn clippy_wasm() -> Result<()> {
     let target = ["--target", pins::WASM_TARGET];
     sh::run(&mut clippy_of(&WASM_CRATES, &target))?;
+    sh::run(&mut clippy_of(&["toolshelf-browser"], &[&target[..], &["--features", "api"]].concat()))?;
     sh::run(&mut clippy_of(&["toolshelf-browser"], &[&target[..], &["--tests"]].concat()))
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 use toolshelf_core::Digest;
 
 /// The name under which the second release has the style sheet that it changes.
-pub(crate) const NEW_SHEET: &str = "tokens-0123456789abcdef.css";
+pub(crate) const NEW_SHEET: &str = "style-0123456789abcdef.css";
 
 /// A copy of the built page that a test may change; deleted with the test.
 pub(crate) struct Release(PathBuf);
@@ -62,7 +62,7 @@ impl Release {
 
     /// The name of the style sheet that the second release changes, in the first one.
     pub(crate) fn old_sheet(&self) -> Result<String> {
-        name_of(&self.0, |name| name.starts_with("tokens-") && name != NEW_SHEET)
+        name_of(&self.0, |name| name.starts_with("style-") && name != NEW_SHEET)
     }
 }
 
@@ -73,7 +73,7 @@ impl Drop for Release {
 }
 
 fn name_of_glue(folder: &Path) -> Result<String> {
-    name_of(folder, |name| name.starts_with("toolshelf-app-") && name.ends_with(".js"))
+    Ok(name_of(folder, |name| name.starts_with("app-"))? + "/app.js")
 }
 
 fn name_of(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Result<String> {
@@ -105,12 +105,18 @@ fn edit(path: &Path, from: &str, to: &str) -> Result<()> {
 /// Tells the service worker what the folder holds, as `cargo xtask build` does.
 fn seal(folder: &Path) -> Result<()> {
     let mut files = Map::new();
-    for (prefix, folder) in [("", folder.to_owned()), ("icons/", folder.join("icons"))] {
-        for entry in fs::read_dir(folder)? {
+    let mut pending = vec![folder.to_owned()];
+    while let Some(inside) = pending.pop() {
+        for entry in fs::read_dir(inside)? {
             let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if path.is_file() && name != "sw.js" {
-                let address = if name == "index.html" { String::new() } else { format!("{prefix}{name}") };
+            let name = path.strip_prefix(folder)?.to_string_lossy().into_owned();
+            if path.is_dir() {
+                // A page in a folder below has a list of its own.
+                if !path.join("index.html").is_file() {
+                    pending.push(path);
+                }
+            } else if name != "sw.js" {
+                let address = if name == "index.html" { String::new() } else { name };
                 files.insert(address, json!(Digest::of(&fs::read(&path)?).to_string()));
             }
         }
