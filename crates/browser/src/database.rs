@@ -1,8 +1,9 @@
 //! IndexedDB in a few steps: open, begin, commit.
 
 use idb::{Database, DatabaseEvent as _, Factory, ObjectStore, Transaction};
-use js_sys::Array;
+use js_sys::{Array, Promise};
 use wasm_bindgen::{JsCast as _, JsValue};
+use wasm_bindgen_futures::JsFuture;
 use web_sys::{IdbDatabase, IdbTransaction};
 
 use crate::js;
@@ -31,8 +32,8 @@ pub(crate) async fn open(name: &str, upgrade: fn(&Database)) -> Result<IdbDataba
 /// A transaction that writes all of what it is given or nothing: dropped before its commit, it is taken back.
 #[derive(Debug)]
 pub(crate) struct Writing {
-    raw: IdbTransaction,
-    transaction: Option<Transaction>,
+    transaction: IdbTransaction,
+    committed: bool,
 }
 
 impl Writing {
@@ -50,32 +51,39 @@ impl Writing {
         let stores: Array = stores.iter().map(|store| JsValue::from_str(store)).collect();
         let options = js::object(&[("durability", durability.into())]);
         let begun = js::call(database, "transaction", &[stores.into(), "readwrite".into(), options.into()]);
-        let raw: IdbTransaction = begun.map_err(idb::Error::TransactionOpenFailed)?.unchecked_into();
-        Ok(Self { transaction: Some(raw.clone().into()), raw })
+        let transaction = begun.map_err(idb::Error::TransactionOpenFailed)?.unchecked_into();
+        Ok(Self { transaction, committed: false })
     }
 
     pub(crate) fn store(&self, name: &str) -> Result<ObjectStore, idb::Error> {
-        self.raw.object_store(name).map(Into::into).map_err(idb::Error::ObjectStoreNotFound)
+        self.transaction.object_store(name).map(Into::into).map_err(idb::Error::ObjectStoreNotFound)
     }
 
     /// Writes it, and waits until it is written.
+    ///
+    /// The library's own future takes the error of a request for one of the transaction, so this listens itself.
     pub(crate) async fn commit(mut self) -> Result<(), idb::Error> {
-        let Some(transaction) = self.transaction.take() else { return Ok(()) };
-        let result = transaction.commit()?.await?;
-        // An aborted write (a full disk, say) left nothing behind.
-        if result.is_committed() {
-            Ok(())
-        } else {
-            Err(idb::Error::TransactionAbortError(JsValue::from_str("the write was taken back")))
+        let end = Promise::new(&mut |ended, _| {
+            self.transaction.set_oncomplete(Some(&ended));
+            self.transaction.set_onabort(Some(&ended));
+        });
+        js::call(&self.transaction, "commit", &[]).map_err(idb::Error::TransactionCommitError)?;
+        self.committed = true;
+        let end = JsFuture::from(end).await.unwrap_or_default();
+        if js::get(&end, "type").as_string().as_deref() == Some("complete") {
+            return Ok(());
         }
+        // An aborted write (a full disk, say) left nothing behind.
+        let why = self.transaction.error().map(Into::into);
+        Err(idb::Error::TransactionAbortError(why.unwrap_or_else(|| "the write was taken back".into())))
     }
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        if self.transaction.is_some() {
+        if !self.committed {
             // One that has ended by itself cannot be aborted, and need not be.
-            let _ = self.raw.abort();
+            let _ = self.transaction.abort();
         }
     }
 }
@@ -90,4 +98,9 @@ pub(crate) fn reading(database: &IdbDatabase, stores: &[&str]) -> Result<Transac
 /// A store in a transaction of its own, to read from.
 pub(crate) fn reading_one(database: &IdbDatabase, store: &str) -> Result<ObjectStore, idb::Error> {
     reading(database, &[store])?.object_store(store)
+}
+
+/// Whether a write failed because something was there already.
+pub(crate) fn is_collision(fault: &idb::Error) -> bool {
+    matches!(fault, idb::Error::TransactionAbortError(why) if js::error_name(why) == "ConstraintError")
 }

@@ -1,4 +1,4 @@
-//! Small modules in `localStorage`, where a page reads them without leaving its process.
+//! Copies of small modules in `localStorage`, where a page reads them without leaving its process.
 //!
 //! Measured in Chromium: 0.07 ms for a read here, 0.75 ms in IndexedDB, and every call reads its module. Large modules
 //! have no place here: the whole of it is a few megabytes, and the first access reads all.
@@ -23,10 +23,12 @@ impl SmallModules {
         Some(Self { area })
     }
 
-    /// Writes a module. `false` when it is too large or there is no room: it belongs elsewhere then.
-    pub(crate) fn put(&self, shelf: &str, path: &str, bytes: &[u8]) -> bool {
-        bytes.len() <= SMALL_MAX_BYTES
-            && self.area.set_item(&key(shelf, path), &STANDARD.encode(bytes)).is_ok()
+    /// Copies a module here, unless it is too large.
+    pub(crate) fn put(&self, shelf: &str, path: &str, bytes: &[u8]) {
+        if bytes.len() <= SMALL_MAX_BYTES {
+            // Without room for it, it is read from the database.
+            let _ = self.area.set_item(&key(shelf, path), &STANDARD.encode(bytes));
+        }
     }
 
     /// Reads a module; `None` when there is none of that path here.

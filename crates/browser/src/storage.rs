@@ -1,5 +1,6 @@
-//! Shelves in IndexedDB: one record for each manifest, one for each module that is not small. Small modules are in
-//! `localStorage`, which is read ten times faster; a module is in one place only.
+//! Shelves in IndexedDB: one record for each manifest, one for each module. A small module has a second copy in
+//! `localStorage`, which is read ten times faster. Browsers write that one to the disk late, so after a crash it may be
+//! missing, and the database has what was lost. A copy that is there is the one that is read.
 //!
 //! Every call reads its module from here again, so a copy that somebody changed is refused by name. Where the browser
 //! gives no database (some private windows), shelves live in memory, and [`Storage::persistent`] says so.
@@ -27,7 +28,7 @@ use crate::small::SmallModules;
 pub const DATABASE: &str = "toolshelf";
 /// Store of the manifests. Key: the shelf's key. Value: `{order, manifest}`.
 pub const SHELVES: &str = "shelves";
-/// Store of the modules that are not small. Key: `[shelf's key, path]`. Value: the bytes.
+/// Store of the modules. Key: `[shelf's key, path]`. Value: the bytes.
 pub const FILES: &str = "files";
 
 /// Above this size the browser's own SHA-256 is faster than ours, the way to it included.
@@ -176,7 +177,7 @@ impl ShelfStore for Storage {
             Backend::Database(database, small) => {
                 match small.as_ref().and_then(|small| small.get(shelf, path)) {
                     Some(small) => Some(small?),
-                    None => large(database, shelf, path).await?,
+                    None => stored(database, shelf, path).await?,
                 }
             }
         };
@@ -184,8 +185,8 @@ impl ShelfStore for Storage {
     }
 }
 
-/// A module that is not small. Its size is checked before it is copied.
-async fn large(database: &IdbDatabase, shelf: &str, path: &str) -> Result<Option<Vec<u8>>, FileFault> {
+/// A module in the database. Its size is checked before it is copied.
+async fn stored(database: &IdbDatabase, shelf: &str, path: &str) -> Result<Option<Vec<u8>>, FileFault> {
     let value = read(database, FILES, file_key(shelf, path)).await;
     let value = value.map_err(|err| FileFault::Unreadable(err.to_string()))?;
     let Some(stored) = value.and_then(|value| value.dyn_into::<Uint8Array>().ok()) else { return Ok(None) };
@@ -241,41 +242,27 @@ fn files_of(shelf: &str) -> Result<Query, idb::Error> {
     Ok(KeyRange::bound(&Array::of1(&shelf.into()), &end, None, None)?.into())
 }
 
-/// Small modules are written first. Where the transaction then fails, those that were there before are put back; were
-/// the page ended between the two, a replaced shelf would have modules of another digest than its manifest pins, and
-/// they would be refused.
+/// The copies of small modules go first and come back last: whenever the page ends in between, what is in the database
+/// is whole, and no copy is of another version.
 async fn put(
     database: &IdbDatabase,
     small: Option<&SmallModules>,
     record: &ShelfRecord,
 ) -> Result<(), Refusal> {
     let key = &record.key;
-    let before = small.map(|small| small.all(key)).unwrap_or_default();
-    let place = |files: &mut dyn Iterator<Item = (&String, &Vec<u8>)>| -> BTreeMap<String, Vec<u8>> {
-        small.iter().for_each(|small| small.delete(key));
-        let stays = |path: &str, bytes: &[u8]| !small.is_some_and(|small| small.put(key, path, bytes));
-        let staying = files.filter(|(path, bytes)| stays(path, bytes));
-        let mut large = BTreeMap::new();
-        large.extend(staying.map(|(path, bytes)| (path.clone(), bytes.clone())));
-        large
-    };
-    let large = place(&mut record.files.iter());
-    let written = put_in_database(database, record, &large).await.map_err(unavailable);
-    if written.is_err() {
-        place(&mut before.iter().map(|(path, bytes)| (path, bytes)));
+    small.iter().for_each(|small| small.delete(key));
+    put_in_database(database, record).await.map_err(unavailable)?;
+    for (path, bytes) in &record.files {
+        small.iter().for_each(|small| small.put(key, path, bytes));
     }
-    written
+    Ok(())
 }
 
-async fn put_in_database(
-    database: &IdbDatabase,
-    record: &ShelfRecord,
-    large: &BTreeMap<String, Vec<u8>>,
-) -> Result<(), idb::Error> {
+async fn put_in_database(database: &IdbDatabase, record: &ShelfRecord) -> Result<(), idb::Error> {
     let writing = Writing::quiet(database, &[SHELVES, FILES])?;
     let (shelves, files) = (writing.store(SHELVES)?, writing.store(FILES)?);
     files.delete(files_of(&record.key)?)?;
-    for (path, bytes) in large {
+    for (path, bytes) in &record.files {
         files.put(&Uint8Array::from(&bytes[..]), Some(&file_key(&record.key, path)))?;
     }
     let manifest = Uint8Array::from(&record.manifest[..]);

@@ -42,7 +42,8 @@ cargo xtask <command>
   test [step]...        run every check, or only the named steps (`cargo xtask test --help` lists them)
   build-wasm [--check]  build the shipped tools into www/shelf/; --check only compares with what is there
   tidy                  check the rules that the compiler does not: layers, crate docs, file lengths, pins
-  bench browser         measure the page in headless Chromium
+  bench browser         measure calls of tools in headless Chromium
+  bench tasks           measure the reducer, and tasks in headless Chromium
   screenshot            write pictures of the page to target/screenshots/, wide and narrow, light and dark
   finish-dist           complete a staged page; Trunk calls it, nobody else needs to
 ";
@@ -59,6 +60,7 @@ enum Command {
     BuildWasm { check: bool },
     Tidy,
     BenchBrowser,
+    BenchTasks,
     Screenshot,
     FinishDist,
 }
@@ -100,6 +102,7 @@ fn parse(mut args: lexopt::Parser) -> Result<Command> {
         ["build-wasm"] => Command::BuildWasm { check },
         ["tidy"] => Command::Tidy,
         ["bench", "browser"] => Command::BenchBrowser,
+        ["bench", "tasks"] => Command::BenchTasks,
         ["screenshot"] => Command::Screenshot,
         ["finish-dist"] => Command::FinishDist,
         other => bail!("there is no command `{}`\n\n{HELP}", other.join(" ")),
@@ -132,7 +135,8 @@ fn execute(command: Command) -> Result<()> {
             build_wasm::run(check).context("cannot build the shipped tools")
         }
         Command::Tidy => tidy::run(),
-        Command::BenchBrowser => page::bench(),
+        Command::BenchBrowser => page::bench_browser(),
+        Command::BenchTasks => page::bench_tasks(),
         Command::Screenshot => page::screenshot(),
         Command::FinishDist => finish::staged(),
     }
@@ -157,6 +161,7 @@ mod tests {
             ("test fmt e2e", Command::Test { steps: vec!["fmt".into(), "e2e".into()] }),
             ("build-wasm --check", Command::BuildWasm { check: true }),
             ("bench browser", Command::BenchBrowser),
+            ("bench tasks", Command::BenchTasks),
         ] {
             assert_eq!(parsed(line).unwrap(), command, "{line}");
         }

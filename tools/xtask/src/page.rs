@@ -2,11 +2,19 @@
 
 use anyhow::Result;
 
-use crate::{build, setup, sh};
+use crate::{build, package, setup, sh};
 
-/// Measures the page in headless Chromium.
-pub(crate) fn bench() -> Result<()> {
-    drive("bench", &[])
+/// Measures calls of tools in headless Chromium.
+pub(crate) fn bench_browser() -> Result<()> {
+    drive("bench", &["browser"])
+}
+
+/// Measures the reducer natively, then tasks in headless Chromium.
+pub(crate) fn bench_tasks() -> Result<()> {
+    let example = ["run", "--quiet", "--release", "--package", "toolshelf-core", "--example", "reduce_speed"];
+    sh::run(sh::cargo().args(example))?;
+    package::build()?;
+    drive("bench", &["tasks"])
 }
 
 /// Takes pictures of the page, wide and narrow, light and dark.

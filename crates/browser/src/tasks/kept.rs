@@ -49,7 +49,7 @@ impl PageJournal {
 impl PageJournal {
     /// A journal in an open database.
     pub(crate) fn of_database(store: Rc<TaskStore>, written: Rc<dyn Fn(&str)>) -> Self {
-        Self { kept: Kept::Database(IdbJournal { store }), written }
+        Self { kept: Kept::Database(IdbJournal::new(store)), written }
     }
 
     /// A journal in that memory, which others may share.

@@ -115,7 +115,7 @@ impl Tasks {
                 listeners.tell(&Some(address.to_owned()));
             })
         };
-        let journal = PageJournal::new(store.clone().map(|store| IdbJournal { store }), written);
+        let journal = PageJournal::new(store.clone().map(IdbJournal::new), written);
         let model = Model::find().await;
         let host = match WebSealer::open(store.as_deref()).await {
             Ok(sealer) => {

@@ -2,8 +2,8 @@
 //!
 //! | store | key | value |
 //! |---|---|---|
-//! | `entries` | position in the log, given by the database | `{address, at, event}`, the event as JSON |
-//! | `tasks` | the position of the task's creation, negated: the newest come first | `{address, last, record}` |
+//! | `entries` | `[address, number of the change]` | `{at, event}`, the event as JSON |
+//! | `tasks` | the task's position, negated: the newest come first | `{address, position, changes, call, record}` |
 //! | `calls` | the call's key | the task's address |
 //! | `damaged` | given by the database | `{address, why, record}`: what could not be read |
 //! | `keys` | `seal` | the page's `CryptoKey` |
@@ -61,17 +61,15 @@ impl TaskStore {
 }
 
 fn add_stores(database: &Database) {
-    for store in [CALLS, KEYS, HANDLES, FILES] {
+    for store in [ENTRIES, CALLS, KEYS, HANDLES, FILES] {
         let _ = database.create_object_store(store, ObjectStoreParams::new());
     }
     let mut numbered = ObjectStoreParams::new();
     numbered.auto_increment(true);
-    let _ = database.create_object_store(DAMAGED, numbered.clone());
-    for (store, params) in [(ENTRIES, numbered), (TASKS, ObjectStoreParams::new())] {
-        if let Ok(store) = database.create_object_store(store, params) {
-            let mut index = IndexParams::new();
-            index.unique(store.name() == TASKS);
-            let _ = store.create_index(BY_ADDRESS, KeyPath::new_single(BY_ADDRESS), Some(index));
-        }
+    let _ = database.create_object_store(DAMAGED, numbered);
+    if let Ok(tasks) = database.create_object_store(TASKS, ObjectStoreParams::new()) {
+        let mut index = IndexParams::new();
+        index.unique(true);
+        let _ = tasks.create_index(BY_ADDRESS, KeyPath::new_single(BY_ADDRESS), Some(index));
     }
 }

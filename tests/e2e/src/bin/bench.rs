@@ -1,14 +1,15 @@
 //! Measures the built page in headless Chromium.
 //!
-//! The measuring is done by `bench/browser.js`, the body of an async function that runs in the page and returns
-//! `{ rows: [{ case, subject, value, unit }] }`.
+//! `bench browser` measures calls of tools, `bench tasks` tasks. The measuring is done by the script of that name in
+//! `bench/`, the body of an async function that runs in a page and returns `{ rows: [{ case, subject, value, unit }] }`.
 //! Rows of one case are compared: the first subject of a case is the measure of the others.
 #![expect(clippy::print_stdout, reason = "a command line program reports on its standard output")]
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use e2e::Page;
+use e2e::{Page, Site};
 use serde::Deserialize;
 
 /// One measured value.
@@ -24,18 +25,63 @@ struct Row {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let path = e2e::workspace().join("tests/e2e/bench/browser.js");
+    let what = std::env::args().nth(1).unwrap_or_default();
+    let path = e2e::workspace().join(format!("tests/e2e/bench/{what}.js"));
     let script = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let page = Page::start().await?;
-    page.open("").await?;
-    page.wait_until("the shelf to open", "return !!globalThis.toolshelf", Vec::new()).await?;
+    let page = match &*what {
+        "tasks" => beside_the_package().await?,
+        _ => the_page().await?,
+    };
     page.set_script_patience(Duration::from_secs(600)).await?;
     println!("measuring in headless Chromium, up to 10 minutes…");
     let mut result = page.run_async_js(&script, Vec::new()).await?;
-    let rows: Vec<Row> =
+    let mut rows: Vec<Row> =
         serde_json::from_value(result["rows"].take()).context("the script returned no table of `rows`")?;
+    // What is compared stands together.
+    let cases: Vec<_> = rows.iter().map(|row| row.case.clone()).collect();
+    rows.sort_by_key(|row| cases.iter().position(|case| *case == row.case));
     print!("{}", table(&rows));
     page.quit().await
+}
+
+/// The page itself, with its shelf open.
+async fn the_page() -> Result<Page> {
+    let page = Page::start().await?;
+    page.open("").await?;
+    page.wait_until("the shelf to open", "return !!globalThis.toolshelf", Vec::new()).await?;
+    Ok(page)
+}
+
+/// A blank page on a site that has the page and the package for scripts. It has no policy, so it may hold frames.
+async fn beside_the_package() -> Result<Page> {
+    let folder = e2e::workspace().join("target/bench-site");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    copy(&e2e::dist(), &folder)?;
+    copy(&e2e::workspace().join("target/package"), &folder.join("package"))?;
+    // A service worker would answer the second start from its cache.
+    std::fs::remove_file(folder.join("sw.js"))?;
+    std::fs::write(folder.join("bench.html"), "<!doctype html><title>Bench</title><body>")?;
+    let page = Page::at(Site::of(folder, "/").await?).await?;
+    page.goto(&page.site().url("bench.html")).await?;
+    Ok(page)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
+        let (path, target) = {
+            let entry = entry?;
+            (entry.path(), to.join(entry.file_name()))
+        };
+        if path.is_dir() {
+            copy(&path, &target)?;
+        } else {
+            std::fs::copy(&path, &target)?;
+        }
+    }
+    Ok(())
 }
 
 /// The rows as a table; the ratio is to the first subject of the same case.
