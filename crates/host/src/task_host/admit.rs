@@ -1,11 +1,12 @@
 //! `delegate_task`.
 //!
 //! The order of the checks (reference facts, B5): input, call id, the same call in flight, a stored call, root, place,
-//! executor, its promise, the placement's bounds, its mechanism. Then the address is sealed and the first entry
-//! written; only when the journal has it does anything run.
+//! executor, its promise, the placement's bounds, its mechanism. The address is sealed meanwhile, then the first entry
+//! is written; only when the journal has it does anything run.
 
 use std::rc::Rc;
 
+use futures::future::join;
 use serde_json::Value;
 use toolshelf_core::address::{Locator, address, mac_input};
 use toolshelf_core::digest::to_hex;
@@ -68,12 +69,20 @@ impl<P: TaskPlatform> Inner<P> {
         let epoch = self.platform.sealer().epoch();
         let call = CallKey::new(&self.config.environment, epoch, owner, call_id);
         let _turn = self.in_flight.turn(&call).await;
-        let stored = self.platform.journal().address_of(&call).await.map_err(unreadable)?;
-        if let Some(address) = stored {
+        // The root is what it is now. Its address is sealed while the journal is asked: mostly it does not know the call.
+        let root = self.root(wish);
+        let (stored, address) = join(self.platform.journal().address_of(&call), async {
+            match &root {
+                Ok(root) => self.seal(root, owner).await,
+                Err(refusal) => Err(refusal.clone()),
+            }
+        })
+        .await;
+        if let Some(address) = stored.map_err(unreadable)? {
             return self.existing(&address, owner, &input).await;
         }
-        let reserved = self.reserve(&input, wish)?;
-        self.admit(reserved, input, owner, call_id, &call).await
+        let reserved = self.reserve(&input, root?, wish)?;
+        self.admit(reserved, address?, input, owner, call_id, &call).await
     }
 
     /// The answer to a call that has a task.
@@ -90,9 +99,13 @@ impl<P: TaskPlatform> Inner<P> {
     }
 
     /// Everything that is decided at once. What was reserved is given back by dropping it.
-    fn reserve(&self, input: &TaskInput, wish: &Wish) -> Result<Reserved<P::Executor>, Refusal> {
+    fn reserve(
+        &self,
+        input: &TaskInput,
+        root: SelectedRoot,
+        wish: &Wish,
+    ) -> Result<Reserved<P::Executor>, Refusal> {
         let placement = self.config.placement;
-        let root = self.root(wish)?;
         let slot = self.capacity.take().ok_or_else(|| {
             let max = placement.bounds().max_active_tasks;
             let why = format!("{max} tasks run, as many as the {placement} placement grants");
@@ -135,13 +148,13 @@ impl<P: TaskPlatform> Inner<P> {
     async fn admit(
         self: &Rc<Self>,
         reserved: Reserved<P::Executor>,
+        address: String,
         input: TaskInput,
         owner: &str,
         call_id: &str,
         call: &CallKey,
     ) -> Result<Reply, Refusal> {
         let Reserved { slot, executor, root, bounds, mechanism } = reserved;
-        let address = self.seal(&root, owner).await?;
         let (config, life, at) = (&self.config, self.platform.life(), self.now());
         let record = TaskRecord {
             address: address.clone(),
