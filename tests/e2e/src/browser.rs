@@ -1,16 +1,17 @@
 //! A headless Chromium and what tests ask of it.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use thirtyfour::LoggingPrefsLogLevel;
 use thirtyfour::prelude::*;
+use tokio::process::Command;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::axe::{self, Finding};
@@ -62,6 +63,8 @@ pub struct Browser {
     _driver: Chromedriver,
     _seat: SemaphorePermit<'static>,
     notes: Mutex<Notes>,
+    /// The profile, where a test gave one.
+    profile: Option<PathBuf>,
 }
 
 impl Browser {
@@ -72,6 +75,15 @@ impl Browser {
 
     /// Starts a browser with more command line switches, such as `--enable-features=WebMCP`.
     pub async fn with_switches(switches: &[&str]) -> Result<Self> {
+        Self::launch(switches, None).await
+    }
+
+    /// Starts a browser whose profile is in a folder, where another one finds it after this one has ended.
+    pub async fn with_profile(folder: &Path) -> Result<Self> {
+        Self::launch(&[&format!("--user-data-dir={}", folder.display())], Some(folder.to_owned())).await
+    }
+
+    async fn launch(switches: &[&str], profile: Option<PathBuf>) -> Result<Self> {
         let seat = SEATS.acquire().await?;
         let driver = Chromedriver::start().await?;
         let mut wishes = DesiredCapabilities::chrome();
@@ -85,7 +97,7 @@ impl Browser {
         wishes.set_logging_prefs("browser", LoggingPrefsLogLevel::All)?;
         wishes.set_logging_prefs("performance", LoggingPrefsLogLevel::All)?;
         let session = WebDriver::new(driver.url(), wishes).await.context("Chromium does not start")?;
-        let browser = Self { session, _driver: driver, _seat: seat, notes: Mutex::default() };
+        let browser = Self { session, _driver: driver, _seat: seat, notes: Mutex::default(), profile };
         browser.session.set_script_timeout(SCRIPT_PATIENCE).await?;
         browser.set_viewport(1280, 900).await?;
         Ok(browser)
@@ -230,6 +242,27 @@ impl Browser {
     /// Sends a command of the DevTools protocol.
     pub async fn devtools(&self, method: &str, parameters: Value) -> Result<Value> {
         self.session.cdp().send_raw(method, parameters).await.with_context(|| format!("{method} failed"))
+    }
+
+    /// Kills the browser as a crash of the machine would: it is not asked, and writes nothing more. Only a browser with
+    /// a profile of its own can be killed.
+    pub async fn kill(self) -> Result<()> {
+        let profile = self.profile.as_deref().context("only a browser with a profile can be killed")?;
+        // A link to the name of the machine, and the id of the process that uses the profile.
+        let lock = std::fs::read_link(profile.join("SingletonLock")).context("the profile is not in use")?;
+        let lock = lock.to_string_lossy().into_owned();
+        let process =
+            lock.rsplit_once('-').map(|(_, id)| id).context("the profile's lock names no process")?;
+        let killed = Command::new("kill").args(["-KILL", process]).status().await?;
+        ensure!(killed.success(), "the browser cannot be killed");
+        // A process that has ended and was not waited for has no command line.
+        let line = format!("/proc/{process}/cmdline");
+        while std::fs::read(&line).is_ok_and(|line| !line.is_empty()) {
+            tokio::time::sleep(POLL).await;
+        }
+        // The driver notices, and has nothing to end.
+        let _ = self.session.clone().quit().await;
+        Ok(())
     }
 
     /// Ends the browser and waits for that. Dropping it does the same but blocks the thread.

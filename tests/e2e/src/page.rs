@@ -1,6 +1,7 @@
 //! The built page in a browser, which is what nearly every test starts from.
 
 use std::ops::Deref;
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 
@@ -29,6 +30,11 @@ impl Page {
     /// Starts a browser for a site.
     pub async fn at(site: Site) -> Result<Self> {
         Ok(Self { browser: Browser::start().await?, site })
+    }
+
+    /// Starts a browser for a site, with a profile that is kept in a folder.
+    pub async fn with_profile(site: Site, folder: &Path) -> Result<Self> {
+        Ok(Self { browser: Browser::with_profile(folder).await?, site })
     }
 
     /// Opens a page of the site, `""` for the start page, and waits until the app has put itself there.
@@ -63,6 +69,12 @@ impl Page {
         let foreign = self.foreign_requests().await?;
         ensure!(foreign.is_empty(), "the page asked elsewhere: {foreign:#?}");
         Ok(())
+    }
+
+    /// Kills a browser that has a profile of its own. The site stays.
+    pub async fn kill(self) -> Result<Site> {
+        self.browser.kill().await?;
+        Ok(self.site)
     }
 
     /// Ends the browser and waits for that.

@@ -55,7 +55,7 @@ impl Site {
     /// Whether a request for this address stays with the site, or never leaves the browser.
     #[must_use]
     pub fn owns(&self, url: &str) -> bool {
-        let inside = ["data:", "blob:", "about:"].iter().any(|scheme| url.starts_with(scheme));
+        let inside = ["data:", "blob:", "about:", "chrome:"].iter().any(|scheme| url.starts_with(scheme));
         inside || url.starts_with(&self.server.url())
     }
 

@@ -3,6 +3,8 @@
 mod page {
     mod access;
     mod console;
+    mod delegating;
+    mod environments;
     mod harness;
     mod offline;
     mod package;
@@ -11,5 +13,8 @@ mod page {
     mod shelves;
     mod single_file;
     mod smoke;
+    mod task_access;
+    mod task_tabs;
+    mod tasks;
     mod tools;
 }

@@ -38,7 +38,7 @@ pub(super) fn folders(state: State, desk: Desk) -> AnyView {
                 false => view! {
                     <p class="muted">
                         "Here only the page's own folder can be used: picking folders of the disk needs a \
-                        Chromium-based browser on a computer, and a page that was not opened from a file."
+                        Chromium-based browser on a computer."
                     </p>
                 }
                 .into_any(),

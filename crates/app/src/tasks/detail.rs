@@ -177,7 +177,8 @@ fn outcome(now: &Detail) -> AnyView {
         view! { <p class="task__outcome">{words::reason(reason)}{meaning}</p> }
     });
     let elsewhere = (!now.row.here && !view.state.is_terminal()).then_some(" It runs in another tab.");
-    let stale = view.stale.then_some(" That tab does not answer, so this is not confirmed.");
+    let stale =
+        view.stale.then_some(" What is shown is what that tab wrote last; this one cannot confirm it.");
     view! { <p class="task__outcome">{agent}{said}{note}{elsewhere}{stale}</p>{reason} }.into_any()
 }
 

@@ -26,21 +26,98 @@ const SCREENS: [Screen; 4] = [
     Screen { name: "same", page: "#/extensions/diff", texts: &[OLD, OLD], shown: ".note--ok" },
 ];
 
+/// The screens of tasks and environments: name, panel, the element to go to first, and what shows when it is there.
+const PANELS: [(&str, &str, Option<&str>, &str); 3] = [
+    ("tasks", "#/tasks", None, "form.run"),
+    ("task", "#/tasks", Some(".task__open[title^='# Release']"), ".line"),
+    ("environments", "#/environments", None, ".entry"),
+];
+
+/// Stands in for the browser's model, so that a task can be at work for as long as it is looked at.
+const MODEL: &str = "
+    const value = class {
+        static async availability() { return 'available'; }
+        static async create() { return new this(); }
+        prompt(text, { signal }) {
+            return new Promise((_, fail) => signal.addEventListener('abort', () => fail(signal.reason)));
+        }
+        destroy() {}
+    };
+    Object.defineProperty(globalThis, 'LanguageModel', { value, configurable: true });";
+
+/// Delegates tasks that come to different ends. The two texts are arguments.
+const TASKS: &str = "
+    const find = (selector) => document.querySelector(selector);
+    const until = async (test) => { while (!test()) await new Promise((done) => setTimeout(done, 20)); };
+    const set = (field, value, event) => {
+        field.value = value;
+        field.dispatchEvent(new Event(event, { bubbles: true }));
+    };
+    const delegate = async (agent, given, out, is_done) => {
+        const count = document.querySelectorAll('li.task').length;
+        set(find('#agent'), agent, 'change');
+        for (const [name, text] of Object.entries(given)) {
+            await until(() => find('#given-' + name));
+            set(find('#given-' + name), text, 'input');
+        }
+        if (find('#task-out')) set(find('#task-out'), out, 'input');
+        find('form.run').requestSubmit();
+        await until(() => document.querySelectorAll('li.task').length > count);
+        await until(() => find('li.task[data-task=' + is_done + ']'));
+    };
+    await until(() => find('#agent option[value=diff]') && find('#task-folder option'));
+    const [before, after] = arguments;
+    await delegate('diff', { a: before, b: after }, '', 'completed');
+    await delegate('hash', { input: before }, 'out/release-7.sha256', 'completed');
+    await delegate('browser-model', { task: 'Which of the two releases has the lower limits?' }, '', 'running');
+    find('.task__stop').click();
+    await until(() => find('li.task[data-task=cancelled]'));
+    set(find('#agent'), 'hash', 'change');
+    await until(() => find('#given-input'));
+    document.querySelectorAll('[name=given-input-kind]')[1].click();
+    await until(() => find('input#given-input'));
+    await delegate('hash', { input: 'notes/release-9.md' }, '', 'failed');
+    await delegate('browser-model', { task: 'Summarise what changed between the releases' }, '', 'running');
+    set(find('#agent'), 'hash', 'change');";
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let folder = PathBuf::from(std::env::args_os().nth(1).context("usage: screenshot <folder>")?);
     for (width, height) in [(1280, 900), (320, 700)] {
         for (scheme, scheme_name) in [(ColorScheme::Light, "light"), (ColorScheme::Dark, "dark")] {
-            for screen in &SCREENS {
+            let picture = async |page: &Page, name: &str| {
+                // Fonts, transitions and flashes come to rest.
+                tokio::time::sleep(Duration::from_millis(1_100)).await;
+                let path = folder.join(format!("{name}-{width}-{scheme_name}.png"));
+                page.screenshot(&path).await?;
+                println!("{}", path.display());
+                anyhow::Ok(())
+            };
+            let start = async || {
                 let page = Page::start().await?;
                 page.set_viewport(width, height).await?;
                 page.set_color_scheme(scheme).await?;
+                anyhow::Ok(page)
+            };
+            for screen in &SCREENS {
+                let page = start().await?;
                 show(&page, screen).await?;
-                let path = folder.join(format!("{}-{width}-{scheme_name}.png", screen.name));
-                page.screenshot(&path).await?;
-                println!("{}", path.display());
+                picture(&page, screen.name).await?;
                 page.quit().await?;
             }
+            let page = start().await?;
+            page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": MODEL })).await?;
+            page.open("#/tasks").await?;
+            page.run_async_js(TASKS, vec![json!(OLD), json!(NEW)]).await?;
+            for (name, panel, first, shown) in PANELS {
+                page.run_js("location.hash = arguments[0]", vec![json!(panel)]).await?;
+                if let Some(first) = first {
+                    page.wait_for(first).await?.click().await?;
+                }
+                page.wait_for(shown).await?;
+                picture(&page, name).await?;
+            }
+            page.quit().await?;
         }
     }
     Ok(())
@@ -61,8 +138,5 @@ async fn show(page: &Page, screen: &Screen) -> Result<()> {
         page.wait_for(".run button[type=submit]").await?.click().await?;
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
-    page.wait_for(screen.shown).await?;
-    // Fonts, transitions and flashes come to rest.
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    Ok(())
+    page.wait_for(screen.shown).await.map(drop)
 }

@@ -6,12 +6,12 @@ use thirtyfour::{By, Key, TypingData};
 
 use super::person::{add_shelf, choose, open, run, sample_shelf, text, type_text};
 
-async fn press(page: &Page, keys: impl Into<TypingData>) -> Result<()> {
+pub(crate) async fn press(page: &Page, keys: impl Into<TypingData>) -> Result<()> {
     page.session().active_element().await?.send_keys(keys.into()).await.map_err(Into::into)
 }
 
 /// Presses Tab until the element in focus matches, at most as often as a person would bear.
-async fn tab_to(page: &Page, selector: &str) -> Result<()> {
+pub(crate) async fn tab_to(page: &Page, selector: &str) -> Result<()> {
     for _ in 0..40 {
         press(page, Key::Tab).await?;
         let there =
@@ -54,7 +54,7 @@ async fn the_keyboard_alone_suffices_to_remove_a_shelf() -> Result<()> {
     page.quit().await
 }
 
-async fn assert_accessible(page: &Page, screen: &str) -> Result<()> {
+pub(crate) async fn assert_accessible(page: &Page, screen: &str) -> Result<()> {
     for scheme in [ColorScheme::Light, ColorScheme::Dark] {
         page.set_color_scheme(scheme).await?;
         // A badge that was just updated is still changing its colour.

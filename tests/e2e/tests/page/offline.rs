@@ -4,6 +4,7 @@ use anyhow::Result;
 use e2e::{Page, Site};
 use serde_json::{Value, json};
 
+use super::delegating::{delegate, go_to, wait_for_row};
 use super::person::{choose, run, type_text};
 use super::release::{NEW_SHEET, Release};
 
@@ -72,6 +73,23 @@ async fn after_one_visit_the_page_opens_and_runs_its_tools_without_a_network() -
         page.open(address).await?;
         hash_abc(&page).await?;
     }
+    page.assert_clean().await?;
+    page.quit().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn panels_that_were_never_looked_at_open_without_a_network_and_run_tasks() -> Result<()> {
+    let page = Page::start().await?;
+    page.open("").await?;
+    kept(&page).await?;
+    page.site().cut().await;
+    page.goto("about:blank").await?;
+    page.open("").await?;
+    go_to(&page, "tasks").await?;
+    delegate(&page, "hash", "abc").await?;
+    wait_for_row(&page, "abc", "Completed").await?;
+    go_to(&page, "environments").await?;
+    page.wait_for_text(".files", "Nothing in here yet").await?;
     page.assert_clean().await?;
     page.quit().await
 }

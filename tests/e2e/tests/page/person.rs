@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, Result};
 use e2e::Page;
@@ -70,8 +71,10 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str, files: &[(&str, &[u8])]) -> Result<Self> {
-        let path =
-            std::env::temp_dir().join(format!("toolshelf-e2e-{}-{name}", std::process::id())).join(name);
+        // Two tests may want a folder of the same name at the same time.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("toolshelf-e2e-{process}-f{count}")).join(name);
         fs::create_dir_all(&path)?;
         for (file, bytes) in files {
             fs::write(path.join(file), bytes)?;

@@ -3,7 +3,11 @@
 use anyhow::{Result, ensure};
 use e2e::Page;
 
-use super::person::{add_shelf, choose, run, sample_shelf, text, type_text};
+use super::delegating::{
+    delegate, give_file, go_to, import_files, open_task, press_delegate, settled, wait_for_files,
+    wait_for_row,
+};
+use super::person::{Folder, add_shelf, choose, run, sample_shelf, text, type_text};
 
 /// The one file, beside the folder of the page under test.
 fn address() -> Result<String> {
@@ -58,6 +62,36 @@ async fn one_file_keeps_the_shelves_of_its_visitor() -> Result<()> {
     type_text(&page, 0, "abc").await?;
     run(&page).await?;
     page.wait_for_text(".result", "ba7816bf").await?;
+    assert_alone(&page).await?;
+    page.quit().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_file_runs_tasks_on_files_of_its_own_and_keeps_both() -> Result<()> {
+    let folder = Folder::new("for-one-file", &[("a.txt", b"abc")])?;
+    let page = open().await?;
+    go_to(&page, "environments").await?;
+    // What a page from the disk is not given is said.
+    page.wait_for_text(".folders", "it gives this page no private file system").await?;
+    page.wait_for_text(".detail", "Pick a folder…").await?;
+    import_files(&page, &folder, &["a.txt"]).await?;
+    wait_for_files(&page, &["a.txt"]).await?;
+    go_to(&page, "tasks").await?;
+    delegate(&page, "hash", "a text").await?;
+    wait_for_row(&page, "a text", "Completed").await?;
+    give_file(&page, "input", "a.txt").await?;
+    page.wait_for("#task-out").await?.send_keys("out/digest.txt").await?;
+    press_delegate(&page).await?;
+    let title = "a.txt \u{2192} out/digest.txt";
+    wait_for_row(&page, title, "Completed").await?;
+
+    page.session().refresh().await?;
+    settled(&page).await?;
+    open_task(&page, title).await?;
+    // The digest is of the answer, which is the digest of the file.
+    page.wait_for_text(".answer", "dfe7a23fefeea519e9bbfdd1a6be94c4b2e4529dd6b7cbea83f9959c2621b13c").await?;
+    go_to(&page, "environments").await?;
+    wait_for_files(&page, &["out", "a.txt"]).await?;
     assert_alone(&page).await?;
     page.quit().await
 }
