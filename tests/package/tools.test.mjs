@@ -95,7 +95,7 @@ test("the tools of the shelf execute tasks", async () => {
   const hashed = await ended(page, { agent: "hash", task: "abc" });
   assert.deepEqual([hashed.state, hashed.answer, hashed.progress], ["completed", SHA_ABC, "Running hash"]);
   const diffed = await ended(page, { agent: "diff", task: JSON.stringify({ a: "x\n", b: "y\n" }) });
-  assert.equal(JSON.parse(diffed.answer).blocks.length, 2);
+  assert.equal(diffed.answer, "--- old\n+++ new\n@@ -1,1 +1,1 @@\n-x\n+y\n");
   assert.equal((await delegate(page, { agent: "none", task: "x" })).refused, "unknown-tool");
   assert.equal((await delegate(page, { agent: "diff", task: "x" })).refused, "invalid-argument");
   // Without a private file system there are no files, and nothing is written where nobody could read it.

@@ -85,18 +85,18 @@ async fn files_of_the_folder_are_read_and_the_answer_is_written_there() {
     let root = own(&tasks).await;
     let files = vec![file("notes/old.txt", "a\nb\n"), file("notes/new.txt", "a\nc\n")];
     assert_eq!(tasks.folders().import(&root, "", files).await.unwrap(), 2);
-    let task = json!({"a": {"file": "notes/old.txt"}, "b": {"file": "notes/new.txt"}, "out": "changes.json"});
+    let task =
+        json!({"a": {"file": "notes/old.txt"}, "b": {"file": "notes/new.txt"}, "out": "changes.patch"});
     let view = run(&tasks, of("diff", task.to_string())).await;
     let answer: Value = serde_json::from_str(view.answer.as_deref().unwrap()).unwrap();
-    let written = text(&tasks, &root, "changes.json").await;
+    let written = text(&tasks, &root, "changes.patch").await;
     assert_eq!(answer["sha256"], Digest::of(written.as_bytes()).to_string());
     assert_eq!(answer["bytes"], written.len());
-    let blocks: Value = serde_json::from_str(&written).unwrap();
-    assert_eq!(blocks["blocks"][0]["op"], "equal");
+    assert_eq!(written, "--- old\n+++ new\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
 
     let entries = tasks.folders().entries(&root, "").await.unwrap();
     let listed: Vec<_> = entries.iter().map(|entry| (&*entry.path, entry.size.is_some())).collect();
-    assert_eq!(listed, [("notes", false), ("changes.json", true)]);
+    assert_eq!(listed, [("notes", false), ("changes.patch", true)]);
     tasks.folders().delete(&root, "notes").await.unwrap();
     let refusal = tasks.folders().entries(&root, "notes").await.unwrap_err();
     assert_eq!(refusal.code, Code::FileUnavailable);

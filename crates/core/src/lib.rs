@@ -16,6 +16,8 @@
 //! | [`shelf`] | admission: a verdict for each entry of a manifest |
 //! | [`call`] | what a call is given and what it answers |
 //! | [`script`] | the diff script that `buffer-abi/diff` modules write |
+//! | [`diff`] | such a script followed through the two texts |
+//! | [`patch`] | the same as a unified patch |
 //! | [`declare`] | descriptors and live tool declarations |
 //! | [`placement`] | where a task runs, and how much it may ask for there |
 //! | [`root`] | the folder that a task works in, and who reaches it |
@@ -27,10 +29,12 @@ pub mod abi;
 pub mod address;
 pub mod call;
 pub mod declare;
+pub mod diff;
 pub mod digest;
 pub mod limits;
 pub mod manifest;
 pub mod module;
+pub mod patch;
 pub mod placement;
 pub mod redact;
 pub mod refusal;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
+use toolshelf_browser::core::patch::unified;
 use toolshelf_browser::core::script::Block;
 
 use super::blocks::RawBlocks;
 use super::diff_dom::Table;
 use super::diff_rows::{Diff, View};
-use super::patch;
 use crate::state::use_state;
 use crate::text::{counted, thousands};
 use crate::ui::copy::CopyButton;
@@ -112,7 +112,7 @@ fn Changes(
     });
     let copy = diff.faithful.then(|| {
         let diff = Arc::clone(&diff);
-        let text = Signal::derive(move || patch::unified(&diff));
+        let text = Signal::derive(move || unified(&diff));
         view! { <CopyButton text=text words="Copy patch" class="btn btn--quiet copy"/> }
     });
     let holder = NodeRef::<leptos::html::Div>::new();

@@ -7,7 +7,6 @@ pub(crate) mod diff_rows;
 pub(crate) mod diff_view;
 pub(crate) mod digest;
 pub(crate) mod hexdump;
-pub(crate) mod patch;
 pub(crate) mod refusal;
 
 use std::sync::Arc;

@@ -4,9 +4,9 @@ use futures::FutureExt as _;
 use futures::future::{Either, select};
 use serde_json::json;
 use toolshelf_core::abi::Abi;
-use toolshelf_core::call::Answer;
 use toolshelf_core::placement::Placement;
 use toolshelf_core::refusal::{Code, Refusal};
+use toolshelf_core::task::tool_call::answer_text;
 use toolshelf_core::task::{Source, TaskInput, ToolCall};
 use toolshelf_core::{Digest, RootDescriptor};
 use toolshelf_host::TaskExecutor;
@@ -55,7 +55,7 @@ impl PageExecutor {
         let agent = &input.agent;
         let abi = self.abi(agent)?;
         let call = ToolCall::read(abi, &input.task)?;
-        let mut arguments = Vec::new();
+        let (mut arguments, mut inputs) = (Vec::new(), Vec::new());
         for (input, source) in abi.layout().inputs.iter().zip(call.inputs) {
             let bytes = match source {
                 Source::Text(text) => text.into_bytes(),
@@ -64,10 +64,11 @@ impl PageExecutor {
                     self.folders.read(root, &path, input).await?
                 }
             };
+            inputs.push(bytes.clone());
             arguments.push((input.arguments[0].to_owned(), bytes));
         }
         note(&["Running ", agent].concat());
-        let answer = answer_text(&self.shelf.call(agent, arguments).await?);
+        let answer = answer_text(&self.shelf.call(agent, arguments).await?, inputs);
         let Some(out) = call.out else { return Ok(answer) };
         note(&["Writing ", &out].concat());
         self.folders.write(root, &out, answer.as_bytes()).await?;
@@ -105,13 +106,5 @@ impl TaskExecutor for PageExecutor {
             Either::Left((result, _)) => result.map_err(|refusal| RunFault::Refused(refusal.code)),
             Either::Right(_) => Err(RunFault::Cancelled),
         }
-    }
-}
-
-/// An answer as the text of a task's: the script of a diff as JSON, any other output in hexadecimal digits.
-pub(super) fn answer_text(answer: &Answer) -> String {
-    match &answer.blocks {
-        Some(blocks) => json!({ "blocks": blocks }).to_string(),
-        None => answer.output.clone(),
     }
 }

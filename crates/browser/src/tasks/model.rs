@@ -7,7 +7,7 @@ use js_sys::{Array, JSON, Reflect};
 use toolshelf_core::declare::parameters;
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::task::ToolCall;
-use toolshelf_core::task::tool_call::Source;
+use toolshelf_core::task::tool_call::{Source, answer_text};
 use toolshelf_host::task_ports::TaskRun;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
@@ -101,14 +101,15 @@ async fn answer(shelf: &Toolshelf, id: &str, arguments: &JsValue) -> Result<Stri
     let abi = shelf.known_abi(id).ok_or_else(|| Refusal::new(Code::UnknownTool, "the tool is gone"))?;
     let text = JSON::stringify(arguments).map(String::from).unwrap_or_default();
     let call = ToolCall::read(abi, &text)?;
-    let inputs = abi.layout().inputs.iter().zip(call.inputs).map(|(input, source)| match source {
-        Source::Text(text) => Ok((input.arguments[0].to_owned(), text.into_bytes())),
-        Source::File(_) => {
-            Err(Refusal::new(Code::InvalidArgument, "the model has no files; pass the text itself"))
-        }
-    });
-    let answer = shelf.call(id, inputs.collect::<Result<_, _>>()?).await?;
-    Ok(super::executor::answer_text(&answer))
+    let (mut arguments, mut inputs) = (Vec::new(), Vec::new());
+    for (input, source) in abi.layout().inputs.iter().zip(call.inputs) {
+        let Source::Text(text) = source else {
+            return Err(Refusal::new(Code::InvalidArgument, "the model has no files; pass the text itself"));
+        };
+        inputs.push(text.clone().into_bytes());
+        arguments.push((input.arguments[0].to_owned(), text.into_bytes()));
+    }
+    Ok(answer_text(&shelf.call(id, arguments).await?, inputs))
 }
 
 /// An `AbortController` that aborts when it is dropped.

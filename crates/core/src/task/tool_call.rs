@@ -4,9 +4,14 @@
 //! root, takes another as it is, and writes the answer into the root. `{"out": …}` may also stand as the value of an
 //! argument of any other name.
 
-use serde_json::{Map, Value};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
 
 use crate::abi::{Abi, Input};
+use crate::call::Answer;
+use crate::diff::Followed;
+use crate::patch::unified;
 use crate::refusal::{Code, Refusal, cut};
 use crate::root::file_in_root;
 
@@ -81,6 +86,17 @@ impl ToolCall {
     }
 }
 
+/// A tool's answer to `inputs` as the text of a task's answer: a diff as a unified patch, or, where its script does not
+/// turn one text into the other, its blocks in JSON; any other output in hexadecimal digits.
+#[must_use]
+pub fn answer_text(answer: &Answer, inputs: Vec<Vec<u8>>) -> String {
+    let Some(blocks) = &answer.blocks else { return answer.output.clone() };
+    let mut inputs = inputs.into_iter();
+    let mut text = || Arc::from(inputs.next().unwrap_or_default());
+    let script = Followed::new(text(), text(), blocks);
+    if script.faithful { unified(&script) } else { json!({ "blocks": blocks }).to_string() }
+}
+
 /// Where an argument sends the answer, if that is what it says.
 fn destination<'v>(name: &str, value: &'v Value) -> Option<&'v str> {
     match value {
@@ -119,6 +135,7 @@ fn invalid(why: String) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::{Block, Op};
 
     fn text(text: &str) -> Source {
         Source::Text(text.to_owned())
@@ -148,6 +165,30 @@ mod tests {
         assert_eq!(read(Abi::Diff, task), Ok(expected));
         let task = r#"{"input": "x", "answer": {"out": "y"}}"#;
         assert_eq!(read(Abi::Buffer1, task), Ok((vec![text("x")], Some("y".to_owned()))));
+    }
+
+    #[test]
+    fn a_diff_is_answered_as_a_patch_and_a_dishonest_one_as_it_is() {
+        let answer = |blocks: Option<Vec<Block>>| Answer {
+            ok: true,
+            action: "wasm",
+            tool: "t".into(),
+            returned: 0,
+            output: "c0ffee".into(),
+            blocks,
+            digest: crate::Digest::of(b""),
+            input_bytes: 0,
+            duration_ms: 0.0,
+            timing: crate::call::Timing::default(),
+        };
+        let texts = || vec![b"a\n".to_vec(), b"a\nb\n".to_vec()];
+        let equal = Block { op: Op::Equal, a_line: 0, a_count: 1, b_line: 0, b_count: 1 };
+        let insert = Block { op: Op::Insert, a_line: 0, a_count: 0, b_line: 1, b_count: 1 };
+        assert_eq!(answer_text(&answer(None), texts()), "c0ffee");
+        let patch = answer_text(&answer(Some(vec![equal, insert])), texts());
+        assert_eq!(patch, "--- old\n+++ new\n@@ -1,1 +1,2 @@\n a\n+b\n");
+        let dishonest = answer_text(&answer(Some(vec![equal])), texts());
+        assert!(dishonest.starts_with("{\"blocks\":[{"), "{dishonest}");
     }
 
     #[test]

@@ -89,6 +89,25 @@ async fn a_stored_module_that_somebody_changed_is_refused_by_name_and_can_be_res
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_crash_takes_out_of_local_storage_is_not_lost() -> Result<()> {
+    let folder = sample_shelf("before-a-crash")?;
+    let page = open().await?;
+    add_shelf(&page, folder.path()).await?;
+    page.wait_for(".tool__open[href$='/fingerprint']").await?;
+    // Browsers write it to the disk seconds later than the database.
+    page.run_js("localStorage.clear()", Vec::new()).await?;
+    page.open("").await?;
+    for tool in ["hash", "fingerprint"] {
+        choose(&page, tool).await?;
+        run(&page).await?;
+        page.wait_for_text(".result", "e3b0c442").await?;
+    }
+    assert_eq!(count(&page, ".tool[data-state=refused]").await?, 0);
+    page.assert_clean().await?;
+    page.quit().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_spins_is_ended_by_name_while_the_page_goes_on() -> Result<()> {
     let page = open().await?;
     let spin = toolshelf_conformance::modules().into_iter().find(|case| case.name == "loops-forever");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::diff_rows::{CONTEXT, Diff, Lines, Stretch};
+use crate::diff::{CONTEXT, Followed, Lines, Stretch};
 
 /// One hunk while it is put together.
 #[derive(Debug, Default)]
@@ -15,7 +15,8 @@ struct Hunk {
 }
 
 /// The patch that turns the old text into the new one; empty when they are identical.
-pub(crate) fn unified(diff: &Diff) -> String {
+#[must_use]
+pub fn unified(diff: &Followed) -> String {
     let mut patch = String::new();
     let mut open: Option<Hunk> = None;
     let mut before = 0;
@@ -55,7 +56,7 @@ pub(crate) fn unified(diff: &Diff) -> String {
 }
 
 impl Hunk {
-    fn equal(&mut self, diff: &Diff, old: usize, count: usize) {
+    fn equal(&mut self, diff: &Followed, old: usize, count: usize) {
         self.old_count += count;
         self.new_count += count;
         (old..old + count).for_each(|line| push(&mut self.body, ' ', &diff.old, line));
@@ -89,7 +90,7 @@ fn push(body: &mut String, sign: char, lines: &Lines, line: usize) {
 
 #[cfg(test)]
 mod tests {
-    use toolshelf_browser::core::script::{Block, Op};
+    use crate::script::{Block, Op};
 
     use super::*;
 
@@ -98,7 +99,7 @@ mod tests {
     }
 
     fn patch(old: &str, new: &str, blocks: &[Block]) -> String {
-        let diff = Diff::new(old.as_bytes().into(), new.as_bytes().into(), blocks);
+        let diff = Followed::new(old.as_bytes().into(), new.as_bytes().into(), blocks);
         assert!(diff.faithful, "the test's script is honest");
         unified(&diff)
     }
