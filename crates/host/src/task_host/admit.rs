@@ -1,12 +1,12 @@
 //! `delegate_task`.
 //!
 //! The order of the checks (reference facts, B5): input, call id, the same call in flight, a stored call, root, place,
-//! executor, its promise, the placement's bounds, its mechanism. The address is sealed meanwhile, then the first entry
-//! is written; only when the journal has it does anything run.
+//! executor, its promise, the placement's bounds, its mechanism. Then the address is sealed and the first entry
+//! written; only when the journal has it does anything run. (A stored call is found by that write, or looked up when
+//! something stands against a new task: it comes before all that follows it all the same.)
 
 use std::rc::Rc;
 
-use futures::future::join;
 use serde_json::Value;
 use toolshelf_core::address::{Locator, address, mac_input};
 use toolshelf_core::digest::to_hex;
@@ -41,6 +41,14 @@ struct Reserved<E> {
     mechanism: String,
 }
 
+/// What became of an admission.
+enum Admitted {
+    /// A new task.
+    New(Box<Reply>),
+    /// The call has a task already, at this address.
+    Taken(String),
+}
+
 /// Takes the task out of the host's memory again unless it was admitted.
 struct Admitting<'a, P: TaskPlatform> {
     inner: &'a Inner<P>,
@@ -69,20 +77,20 @@ impl<P: TaskPlatform> Inner<P> {
         let epoch = self.platform.sealer().epoch();
         let call = CallKey::new(&self.config.environment, epoch, owner, call_id);
         let _turn = self.in_flight.turn(&call).await;
-        // The root is what it is now. Its address is sealed while the journal is asked: mostly it does not know the call.
-        let root = self.root(wish);
-        let (stored, address) = join(self.platform.journal().address_of(&call), async {
-            match &root {
-                Ok(root) => self.seal(root, owner).await,
-                Err(refusal) => Err(refusal.clone()),
-            }
-        })
-        .await;
-        if let Some(address) = stored.map_err(unreadable)? {
-            return self.existing(&address, owner, &input).await;
+        // Mostly the journal does not know the call, so it is not asked first: its write says so when it does. Only what
+        // would be refused is looked up, since a repeat is answered whatever stands against a new task.
+        let refusal = match self.reserve(&input, wish) {
+            Ok(reserved) => match self.admit(reserved, &input, owner, call_id, &call).await {
+                Ok(Admitted::New(reply)) => return Ok(*reply),
+                Ok(Admitted::Taken(address)) => return self.existing(&address, owner, &input).await,
+                Err(refusal) => refusal,
+            },
+            Err(refusal) => refusal,
+        };
+        match self.platform.journal().address_of(&call).await.map_err(unreadable)? {
+            Some(address) => self.existing(&address, owner, &input).await,
+            None => Err(refusal),
         }
-        let reserved = self.reserve(&input, root?, wish)?;
-        self.admit(reserved, address?, input, owner, call_id, &call).await
     }
 
     /// The answer to a call that has a task.
@@ -99,13 +107,9 @@ impl<P: TaskPlatform> Inner<P> {
     }
 
     /// Everything that is decided at once. What was reserved is given back by dropping it.
-    fn reserve(
-        &self,
-        input: &TaskInput,
-        root: SelectedRoot,
-        wish: &Wish,
-    ) -> Result<Reserved<P::Executor>, Refusal> {
+    fn reserve(&self, input: &TaskInput, wish: &Wish) -> Result<Reserved<P::Executor>, Refusal> {
         let placement = self.config.placement;
+        let root = self.root(wish)?;
         let slot = self.capacity.take().ok_or_else(|| {
             let max = placement.bounds().max_active_tasks;
             let why = format!("{max} tasks run, as many as the {placement} placement grants");
@@ -148,13 +152,13 @@ impl<P: TaskPlatform> Inner<P> {
     async fn admit(
         self: &Rc<Self>,
         reserved: Reserved<P::Executor>,
-        address: String,
-        input: TaskInput,
+        input: &TaskInput,
         owner: &str,
         call_id: &str,
         call: &CallKey,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Admitted, Refusal> {
         let Reserved { slot, executor, root, bounds, mechanism } = reserved;
+        let address = self.seal(&root, owner).await?;
         let (config, life, at) = (&self.config, self.platform.life(), self.now());
         let record = TaskRecord {
             address: address.clone(),
@@ -165,7 +169,7 @@ impl<P: TaskPlatform> Inner<P> {
             project: config.project.clone(),
             instance: config.instance.clone(),
             call_id: call_id.to_owned(),
-            input,
+            input: input.clone(),
             bounds,
             mechanism,
             boot: life.boot().to_owned(),
@@ -189,12 +193,7 @@ impl<P: TaskPlatform> Inner<P> {
         let mut admitting = Admitting { inner: self, address: &address, admitted: false };
         match self.platform.journal().admit(&draft, call).await {
             Ok(()) => admitting.admitted = true,
-            Err(JournalFault::CallTaken(taken)) => {
-                drop(admitting);
-                drop(slot);
-                let input = task.record().input;
-                return self.existing(&taken, owner, &input).await;
-            }
+            Err(JournalFault::CallTaken(taken)) => return Ok(Admitted::Taken(taken)),
             Err(fault) => {
                 let why = format!(
                     "the journal did not take the task: {}; nothing has run",
@@ -209,7 +208,7 @@ impl<P: TaskPlatform> Inner<P> {
         let reply = Reply::Delegated { task: view, existing: false };
         let run = Rc::clone(self).run(task, executor, slot);
         self.platform.spawner().spawn(Box::pin(run));
-        Ok(reply)
+        Ok(Admitted::New(Box::new(reply)))
     }
 
     async fn seal(&self, root: &SelectedRoot, owner: &str) -> Result<String, Refusal> {

@@ -106,6 +106,8 @@ impl Journal for FakeJournal {
         if let Some(held) = held {
             let _ = held.await;
         }
+        // Whether the call has a task is part of this step.
+        self.read()?;
         self.write(draft, Durability::Strict)?;
         self.memory.admit(draft, call).await
     }
