@@ -118,7 +118,7 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
         let tools = admit_all(&manifest, taken, async |path: &str| self.store.module(key, path).await).await;
         Ok(Shelf {
             dir: key.to_owned(),
-            name: manifest.name.unwrap_or_else(|| key.to_owned()),
+            name: manifest.name.unwrap_or_else(|| self.store.default_name(key)),
             version: manifest.version.unwrap_or_else(|| "0".to_owned()),
             tools,
         })
@@ -241,18 +241,7 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
 
     async fn compile(&self, verified: &Verified) -> Result<E::Compiled, Refusal> {
         let bounded = verified.bounded.clone().unwrap_or_default();
-        let compiled = self.executor.compile(bounded).await.map_err(|fault| match fault {
-            CompileFault::Invalid(message) => Refusal::new(
-                Code::WasmInvalid,
-                format!("the module does not compile: {}", cut(&message, 140)),
-            ),
-            CompileFault::DeadlinePassed => Refusal::new(
-                Code::TimeExceeded,
-                format!(
-                    "compiling took longer than {WASM_CALL_DEADLINE_MS} ms, which is bounded by the host"
-                ),
-            ),
-        })?;
+        let compiled = self.executor.compile(bounded).await.map_err(CompileFault::refusal)?;
         self.compiled.borrow_mut().keep(verified.digest, compiled.clone());
         Ok(compiled)
     }

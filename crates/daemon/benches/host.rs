@@ -1,0 +1,177 @@
+//! What a call costs on this computer, beside what the computer itself costs: `cargo xtask bench host`.
+//!
+//! Everything is measured in one run and in turns, because the same call takes up to twice as long from one run to the
+//! next on a machine that others use too. Compare ratios, never times of two runs.
+
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a program that measures and prints")]
+
+use std::fs;
+use std::future::Future;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+use toolshelf_host::ShelfHost;
+use toolshelf_sandbox::{HostClock, ProcessExecutor, Shelves, WorkerProgram};
+use wasmtime::{Engine, Instance, Module, Store};
+
+type Shelf = ShelfHost<Shelves, ProcessExecutor, HostClock>;
+
+/// Rounds in which every way is measured once.
+const ROUNDS: usize = 300;
+/// A Node process is so slow that fewer say enough.
+const NODE_ROUNDS: usize = 30;
+/// Calls of one throughput measurement, and how often it is repeated.
+const BURST: usize = 200;
+const BURSTS: usize = 5;
+
+const NODE: &str = r#"
+const fs = require("node:fs");
+const { instance } = (() => { const module = new WebAssembly.Module(fs.readFileSync(process.argv[1]));
+  return { instance: new WebAssembly.Instance(module) }; })();
+const { memory, sha256 } = instance.exports;
+new Uint8Array(memory.buffer, 0x400, 8192).fill(97);
+sha256(8192);
+process.stdout.write(Buffer.from(memory.buffer, 0x2400, 32).toString("hex"));
+"#;
+
+fn main() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, measure());
+}
+
+async fn measure() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["manifest.json", "hash.wasm", "diff.wasm", "diff-loose.wasm"] {
+        let from = format!("{}/../../www/shelf/{file}", env!("CARGO_MANIFEST_DIR"));
+        fs::copy(from, folder.path().join(file)).unwrap();
+    }
+    let program = || WorkerProgram::at(env!("CARGO_BIN_EXE_toolshelf"));
+    let shelf = |executor| ShelfHost::new(Shelves::with_folder(folder.path()), executor, HostClock::new());
+    let cold = shelf(ProcessExecutor::cold(program(), None).unwrap());
+    let ready = shelf(ProcessExecutor::new(program(), None).unwrap());
+    let wasm = folder.path().join("hash.wasm");
+    let in_process = InProcess::new(&fs::read(&wasm).unwrap());
+
+    let (mut bare_times, mut cold_times, mut ready_times, mut inside_times) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS + 10 {
+        let bare = timed(async { spawn_and_wait(Command::new("/bin/true")) }).await;
+        pause(5).await;
+        let cold = timed(call(&cold)).await;
+        // Long enough for the idle workers to be there.
+        pause(15).await;
+        let ready = timed(call(&ready)).await;
+        pause(5).await;
+        let inside = timed(async { in_process.call() }).await;
+        // The first rounds warm the caches.
+        if round >= 10 {
+            bare_times.push(bare);
+            cold_times.push(cold);
+            ready_times.push(ready);
+            inside_times.push(inside);
+        }
+    }
+    let mut node_times = Vec::new();
+    for _ in 0..NODE_ROUNDS {
+        let mut node = Command::new("node");
+        node.args(["-e", NODE]).arg(&wasm);
+        node_times.push(timed(async { spawn_and_wait(node) }).await);
+    }
+
+    let bare = median(&mut bare_times);
+    println!("8 KiB through `hash`, {ROUNDS} rounds\n");
+    println!("{:<46} {:>9} {:>9} {:>7}", "", "median", "p99", "ratio");
+    for (name, times) in [
+        ("a bare process, started and waited for", &mut bare_times),
+        ("this shelf, cold: a worker is started", &mut cold_times),
+        ("this shelf, a worker stands ready", &mut ready_times),
+        ("wasmtime in this process, fresh instance", &mut inside_times),
+        ("a Node process for each call", &mut node_times),
+    ] {
+        let (middle, late) = (median(times), percentile(times, 99));
+        println!("{name:<46} {:>6.3} ms {:>6.3} ms {:>7.2}", ms(middle), ms(late), ms(middle) / ms(bare));
+    }
+    let over = ms(median(&mut ready_times)) - ms(median(&mut inside_times));
+    println!("\nready over in-process: {over:.3} ms");
+    println!("Node over ready: {:.0} times", ms(median(&mut node_times)) / ms(median(&mut ready_times)));
+    throughput("cold", &cold).await;
+    throughput("ready", &ready).await;
+}
+
+async fn throughput(name: &str, shelf: &Shelf) {
+    let (mut one, mut two) = (0.0_f64, 0.0_f64);
+    for _ in 0..BURSTS {
+        one = one.max(rate(shelf, 1).await);
+        two = two.max(rate(shelf, 2).await);
+    }
+    println!("{name}: one caller {one:.0} calls/s, two callers {two:.0} calls/s, {:.2} times", two / one);
+}
+
+async fn rate(shelf: &Shelf, callers: usize) -> f64 {
+    let start = Instant::now();
+    let caller = async || {
+        for _ in 0..BURST / callers {
+            call(shelf).await;
+        }
+    };
+    join_all((0..callers).map(|_| caller())).await;
+    BURST as f64 / start.elapsed().as_secs_f64()
+}
+
+async fn call(shelf: &Shelf) {
+    let answer = shelf.call("hash", |name| (name == "input").then(|| vec![b'a'; 8_192])).await.unwrap();
+    assert_eq!(answer.returned, 32);
+}
+
+async fn timed(work: impl Future<Output = ()>) -> Duration {
+    let start = Instant::now();
+    work.await;
+    start.elapsed()
+}
+
+async fn pause(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+fn spawn_and_wait(mut command: Command) {
+    let status = command.env_clear().env("PATH", env!("PATH")).stdout(Stdio::null()).status().unwrap();
+    assert!(status.success());
+}
+
+/// What a host does that trusts its own process: compiled once, a fresh store and instance for each call.
+struct InProcess {
+    module: Module,
+}
+
+impl InProcess {
+    fn new(wasm: &[u8]) -> Self {
+        Self { module: Module::new(&Engine::default(), wasm).unwrap() }
+    }
+
+    fn call(&self) {
+        let mut store = Store::new(self.module.engine(), ());
+        let instance = Instance::new(&mut store, &self.module, &[]).unwrap();
+        let memory = instance.get_memory(&mut store, "memory").unwrap();
+        memory.write(&mut store, 0x400, &[b'a'; 8_192]).unwrap();
+        let export = instance.get_typed_func::<i32, i32>(&mut store, "sha256").unwrap();
+        assert_eq!(export.call(&mut store, 8_192).unwrap(), 32);
+        let mut output = [0; 32];
+        memory.read(&store, 0x2400, &mut output).unwrap();
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    percentile(times, 50)
+}
+
+fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    times[(times.len() - 1) * percent / 100]
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
+}

@@ -1,0 +1,74 @@
+//! What the tests of the shelf on this computer share: the real program as worker, real folders.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test binary uses a part of it, and says where it cannot go on"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::future::Future;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+use toolshelf_core::digest::Digest;
+use toolshelf_host::ShelfHost;
+use toolshelf_sandbox::{HostClock, ProcessExecutor, Shelves, WorkerProgram};
+
+/// The shelf on this computer, with folders and processes.
+pub(crate) type Shelf = ShelfHost<Shelves, ProcessExecutor, HostClock>;
+
+/// The program under test.
+pub(crate) fn program() -> WorkerProgram {
+    WorkerProgram::at(env!("CARGO_BIN_EXE_toolshelf"))
+}
+
+/// Runs `work` as the program does: on one thread.
+pub(crate) fn on_one_thread<T>(work: impl Future<Output = T>) -> T {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, work)
+}
+
+pub(crate) fn shelf_over(shelves: Shelves) -> Shelf {
+    ShelfHost::new(shelves, ProcessExecutor::new(program(), None).unwrap(), HostClock::new())
+}
+
+/// Writes a shelf's files to a new folder.
+pub(crate) fn written(folder: &BTreeMap<String, Vec<u8>>) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, bytes) in folder {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    dir
+}
+
+/// A folder with one tool of `buffer-abi/1` under the id `case`.
+pub(crate) fn one_tool(module: &[u8]) -> TempDir {
+    let digest = Digest::of(module).to_string();
+    let entry = json!({ "id": "case", "wasm": "case.wasm", "digest": digest, "abi": "buffer-abi/1" });
+    written(&BTreeMap::from([
+        ("manifest.json".to_owned(), json!([entry]).to_string().into_bytes()),
+        ("case.wasm".to_owned(), module.to_vec()),
+    ]))
+}
+
+/// The same, from a module's text.
+pub(crate) fn one_tool_of_text(text: &str) -> TempDir {
+    one_tool(&wat::parse_str(text).unwrap())
+}
+
+pub(crate) fn shelf_in(folder: &Path) -> Shelf {
+    shelf_over(Shelves::with_folder(folder))
+}
+
+/// A call's answer or refusal in its wire form.
+pub(crate) async fn call(shelf: &Shelf, id: &str, args: &[(&str, &[u8])]) -> Value {
+    let given = |name: &str| args.iter().find(|(known, _)| *known == name).map(|(_, bytes)| bytes.to_vec());
+    shelf.call(id, given).await.map_or_else(|refusal| json!(refusal), |answer| json!(answer))
+}

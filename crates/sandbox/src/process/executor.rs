@@ -1,0 +1,237 @@
+//! The engine's port: every module is compiled in one worker, every call is run in another.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use futures::channel::oneshot;
+use tokio::time::timeout;
+use toolshelf_core::abi::Abi;
+use toolshelf_core::call::RunEnd;
+use toolshelf_core::digest::Digest;
+use toolshelf_core::limits::{WASM_CALL_DEADLINE_MS, WASM_IDLE_WORKERS};
+use toolshelf_core::module::Module;
+use toolshelf_host::{CompileFault, Executor, Run};
+
+use super::isolation::Isolation;
+use super::keeper::{Keeper, Worker, WorkerProgram};
+use super::lease::Lease;
+use super::wire::{JobHeader, Said, What};
+use super::{COMPILED_MAX_BYTES, Kind};
+use crate::cache::CodeCache;
+
+const DEADLINE: Duration = Duration::from_millis(WASM_CALL_DEADLINE_MS as u64);
+
+/// Runs modules in single-use worker processes. Clones share it; the last one to go ends every process.
+///
+/// It lives on one thread, with a Tokio runtime.
+#[derive(Debug, Clone)]
+pub struct ProcessExecutor {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    idle: RefCell<VecDeque<oneshot::Receiver<io::Result<Worker>>>>,
+    ahead: usize,
+    cache: Option<CodeCache>,
+    isolation: Cell<Option<Isolation>>,
+    // Behind `idle`: the workers that wait are given back before the thread that ends them stops.
+    keeper: Keeper,
+}
+
+/// Compiled code. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    code: Rc<Vec<u8>>,
+    starts: bool,
+}
+
+/// A worker that has its job, or how the call ended before it began.
+#[derive(Debug)]
+pub struct Prepared {
+    lease: Result<Lease, RunEnd>,
+    worker_ms: f64,
+}
+
+impl ProcessExecutor {
+    /// An executor that starts `program` as its workers, and keeps as many ready as the host's limits say.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn new(program: WorkerProgram, cache: Option<CodeCache>) -> io::Result<Self> {
+        let executor = Self::without_idle_workers(program, cache, WASM_IDLE_WORKERS)?;
+        executor.refill();
+        Ok(executor)
+    }
+
+    /// An executor for a program that makes one call and ends: one worker is started now, and none in its place.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn for_one_call(program: WorkerProgram, cache: Option<CodeCache>) -> io::Result<Self> {
+        let executor = Self::without_idle_workers(program, cache, 0)?;
+        executor.inner.idle.borrow_mut().push_back(executor.inner.keeper.start(Kind::Run));
+        Ok(executor)
+    }
+
+    /// An executor that keeps no worker ready: every call waits for its own to start.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn cold(program: WorkerProgram, cache: Option<CodeCache>) -> io::Result<Self> {
+        Self::without_idle_workers(program, cache, 0)
+    }
+
+    fn without_idle_workers(
+        program: WorkerProgram,
+        cache: Option<CodeCache>,
+        ahead: usize,
+    ) -> io::Result<Self> {
+        let (idle, isolation) = (RefCell::default(), Cell::new(None));
+        Ok(Self { inner: Rc::new(Inner { idle, ahead, cache, isolation, keeper: Keeper::new(program)? }) })
+    }
+
+    /// By which means workers are shut in, as the last one that was called said.
+    #[must_use]
+    pub fn isolation(&self) -> Option<Isolation> {
+        self.inner.isolation.get()
+    }
+
+    fn refill(&self) {
+        let mut idle = self.inner.idle.borrow_mut();
+        while idle.len() < self.inner.ahead {
+            idle.push_back(self.inner.keeper.start(Kind::Run));
+        }
+    }
+
+    /// The worker that waits longest, or a fresh one.
+    async fn take(&self, kind: Kind) -> Result<Lease, RunEnd> {
+        let ready = match kind {
+            Kind::Run => self.inner.idle.borrow_mut().pop_front(),
+            Kind::Compile => None,
+        };
+        let started = ready.unwrap_or_else(|| self.inner.keeper.start(kind)).await;
+        let started = started.map_err(|_| io::Error::other("nobody starts workers any more"));
+        let lease = started.flatten().and_then(Lease::new);
+        lease.map_err(|err| RunEnd::Exceeded(format!("no worker could be started: {err}")))
+    }
+
+    /// A worker that has the job. One that somebody ended while it was idle has run nothing, so another takes its
+    /// place.
+    async fn hand_over(
+        &self,
+        kind: Kind,
+        what: What,
+        inputs: &[Vec<u8>],
+        code: &[u8],
+    ) -> Result<Lease, RunEnd> {
+        let header = JobHeader::new(what, inputs, code)
+            .ok_or_else(|| RunEnd::Exceeded("the job is too large for a worker".to_owned()))?;
+        for _ in 0..self.inner.ahead {
+            let mut lease = self.take(kind).await?;
+            if lease.give(header, inputs, code).await.is_ok() {
+                return Ok(lease);
+            }
+        }
+        let mut lease = self.take(kind).await?;
+        match lease.give(header, inputs, code).await {
+            Ok(()) => Ok(lease),
+            Err(err) => Err(lease.end_without(super::lease::NoAnswer::Ended(err)).await),
+        }
+    }
+
+    async fn finish(&self, mut lease: Lease, deadline: Duration) -> RunEnd {
+        let answered = in_time(deadline, async {
+            if lease.go().await.is_ok() {
+                // While this worker runs, the next one starts.
+                self.refill();
+            }
+            lease.answer().await
+        });
+        match answered.await {
+            None => RunEnd::DeadlinePassed,
+            Some(Ok(said)) => {
+                self.inner.isolation.set(lease.isolation);
+                match said {
+                    Said::Ended(end) => end,
+                    _ => RunEnd::Silent("it answered another question".to_owned()),
+                }
+            }
+            Some(Err(why)) => lease.end_without(why).await,
+        }
+    }
+
+    async fn compile_in_worker(&self, bounded: &[u8]) -> Result<Vec<u8>, CompileFault> {
+        let lost = |end| match end {
+            RunEnd::Exceeded(why) => CompileFault::TooCostly(why),
+            end => CompileFault::Silent(format!("{end:?}")),
+        };
+        let mut lease = self.hand_over(Kind::Compile, What::Compile, &[], bounded).await.map_err(lost)?;
+        match lease.answer().await {
+            Ok(Said::Code(code)) if code.len() <= COMPILED_MAX_BYTES => Ok(code),
+            Ok(Said::Invalid(why)) => Err(CompileFault::Invalid(why)),
+            Ok(_) => Err(CompileFault::Silent("it answered another question".to_owned())),
+            Err(why) => Err(lost(lease.end_without(why).await)),
+        }
+    }
+}
+
+impl Executor for ProcessExecutor {
+    type Compiled = Compiled;
+    type Prepared = Prepared;
+
+    async fn compile(&self, bounded: Vec<u8>) -> Result<Compiled, CompileFault> {
+        // What cannot be read is taken for a module that starts by itself, and left to the engine to refuse.
+        let starts = Module::read(&bounded).map_or(true, |module| module.has_start());
+        let module = Digest::of(&bounded);
+        let cached = self.inner.cache.as_ref().and_then(|cache| cache.load(module));
+        let code = match cached {
+            Some(code) => code,
+            None => {
+                let compiling = in_time(DEADLINE, self.compile_in_worker(&bounded));
+                let code = compiling.await.ok_or(CompileFault::DeadlinePassed)??;
+                if let Some(cache) = &self.inner.cache {
+                    cache.store(module, &code);
+                }
+                code
+            }
+        };
+        Ok(Compiled { code: Rc::new(code), starts })
+    }
+
+    async fn prepare(&self, compiled: Compiled, abi: Abi, inputs: Vec<Vec<u8>>) -> Prepared {
+        let start = Instant::now();
+        let what = What::Run { abi, starts: compiled.starts };
+        let handing = in_time(DEADLINE, self.hand_over(Kind::Run, what, &inputs, &compiled.code));
+        let lease = handing.await.unwrap_or(Err(RunEnd::DeadlinePassed));
+        Prepared { lease, worker_ms: milliseconds(start) }
+    }
+
+    async fn run(&self, prepared: Prepared, deadline_ms: u32) -> Run {
+        let Prepared { lease, worker_ms } = prepared;
+        let start = Instant::now();
+        let end = match lease {
+            Ok(lease) => self.finish(lease, Duration::from_millis(deadline_ms.into())).await,
+            Err(end) => end,
+        };
+        Run { end, worker_ms, run_ms: milliseconds(start) }
+    }
+}
+
+async fn in_time<T>(deadline: Duration, work: impl Future<Output = T>) -> Option<T> {
+    timeout(deadline, work).await.ok()
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1_000.0
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("idle", &self.idle.borrow().len()).finish_non_exhaustive()
+    }
+}
