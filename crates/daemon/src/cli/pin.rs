@@ -73,10 +73,14 @@ fn judge(manifest: &Node, modules: &Modules) -> Result<Vec<Tool>, Refusal> {
     let manifest = Manifest::read(&bytes)?;
     let taken = HashMap::new();
     let admission = Admission::new(&manifest, &taken);
-    let judge = |entry| {
-        let located = admission.locate(entry);
-        let module = located.as_ref().ok().and_then(|(path, _)| modules.get(path));
-        admission.judge(entry, located.clone(), module.cloned().unwrap_or(Err(FileFault::Missing)))
+    let judge = |entry: &'_ Entry| {
+        let module = entry.locate().ok().and_then(|(_, path)| Some((modules.get(&path)?, path)));
+        match module {
+            // A module that cannot be read has no digest, but that is not what is wrong with its entry.
+            Some((Err(fault), path)) => admission.judge(entry, Err(fault.refusal(&path)), Err(fault.clone())),
+            Some((Ok(module), _)) => admission.judge(entry, admission.locate(entry), Ok(module.clone())),
+            None => admission.judge(entry, admission.locate(entry), Err(FileFault::Missing)),
+        }
     };
     Ok(admission.entries().iter().map(judge).collect())
 }

@@ -72,3 +72,39 @@ pub(crate) async fn call(shelf: &Shelf, id: &str, args: &[(&str, &[u8])]) -> Val
     let given = |name: &str| args.iter().find(|(known, _)| *known == name).map(|(_, bytes)| bytes.to_vec());
     shelf.call(id, given).await.map_or_else(|refusal| json!(refusal), |answer| json!(answer))
 }
+
+/// The worker processes whose parent is the process `parent`, this one or another.
+pub(crate) fn workers_of(parent: u32) -> Vec<i32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+        // The second field is the program's name, which may hold anything but is closed by the last bracket.
+        let rest: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        rest[1] == parent.to_string()
+    })
+    .collect()
+}
+
+/// Waits until `holds`, at most ten seconds.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..500 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("ten seconds passed, and still not: {what}");
+}
+
+pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// A tool that never ends.
+pub(crate) const SPINS: &str = r#"(module (memory (export "memory") 2)
+    (func (export "sha256") (param i32) (result i32) (loop br 0) unreachable))"#;
+/// A tool that answers at once.
+pub(crate) const ANSWERS: &str = r#"(module (memory (export "memory") 2)
+    (func (export "sha256") (param i32) (result i32) i32.const 32))"#;
