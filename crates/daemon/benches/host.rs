@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
+use toolshelf_core::call::Timing;
 use toolshelf_host::ShelfHost;
 use toolshelf_sandbox::{HostClock, ProcessExecutor, Shelves, WorkerProgram};
 use wasmtime::{Engine, Instance, Module, Store};
@@ -55,15 +56,17 @@ async fn measure() {
     let wasm = folder.path().join("hash.wasm");
     let in_process = InProcess::new(&fs::read(&wasm).unwrap());
 
+    let mut ready_parts = Vec::new();
     let (mut bare_times, mut cold_times, mut ready_times, mut inside_times) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS + 10 {
         let bare = timed(async { spawn_and_wait(Command::new("/bin/true")) }).await;
         pause(5).await;
-        let cold = timed(call(&cold)).await;
+        let cold = timed(async { drop(call(&cold).await) }).await;
         // Long enough for the idle workers to be there.
         pause(15).await;
-        let ready = timed(call(&ready)).await;
+        let mut parts = Timing::default();
+        let ready = timed(async { parts = call(&ready).await }).await;
         pause(5).await;
         let inside = timed(async { in_process.call() }).await;
         // The first rounds warm the caches.
@@ -71,6 +74,7 @@ async fn measure() {
             bare_times.push(bare);
             cold_times.push(cold);
             ready_times.push(ready);
+            ready_parts.push(parts);
             inside_times.push(inside);
         }
     }
@@ -83,7 +87,7 @@ async fn measure() {
 
     let bare = median(&mut bare_times);
     println!("8 KiB through `hash`, {ROUNDS} rounds\n");
-    println!("{:<46} {:>9} {:>9} {:>7}", "", "median", "p99", "ratio");
+    println!("{:<42} {:>9} {:>9} {:>9} {:>6}", "", "p10", "median", "p99", "ratio");
     for (name, times) in [
         ("a bare process, started and waited for", &mut bare_times),
         ("this shelf, cold: a worker is started", &mut cold_times),
@@ -91,11 +95,22 @@ async fn measure() {
         ("wasmtime in this process, fresh instance", &mut inside_times),
         ("a Node process for each call", &mut node_times),
     ] {
-        let (middle, late) = (median(times), percentile(times, 99));
-        println!("{name:<46} {:>6.3} ms {:>6.3} ms {:>7.2}", ms(middle), ms(late), ms(middle) / ms(bare));
+        let [early, middle, late] = [10, 50, 99].map(|percent| ms(percentile(times, percent)));
+        println!("{name:<42} {early:>6.3} ms {middle:>6.3} ms {late:>6.3} ms {:>6.2}", middle / ms(bare));
     }
+    let part = |of: fn(&Timing) -> f64| {
+        let mut times: Vec<f64> = ready_parts.iter().map(of).collect();
+        times.sort_unstable_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    println!(
+        "\nof a call that finds a worker ready: verify {:.3} ms, worker {:.3} ms, run {:.3} ms",
+        part(|parts| parts.verify_ms),
+        part(|parts| parts.worker_ms),
+        part(|parts| parts.run_ms)
+    );
     let over = ms(median(&mut ready_times)) - ms(median(&mut inside_times));
-    println!("\nready over in-process: {over:.3} ms");
+    println!("ready over in-process: {over:.3} ms");
     println!("Node over ready: {:.0} times", ms(median(&mut node_times)) / ms(median(&mut ready_times)));
     throughput("cold", &cold).await;
     throughput("ready", &ready).await;
@@ -121,9 +136,10 @@ async fn rate(shelf: &Shelf, callers: usize) -> f64 {
     BURST as f64 / start.elapsed().as_secs_f64()
 }
 
-async fn call(shelf: &Shelf) {
+async fn call(shelf: &Shelf) -> Timing {
     let answer = shelf.call("hash", |name| (name == "input").then(|| vec![b'a'; 8_192])).await.unwrap();
     assert_eq!(answer.returned, 32);
+    answer.timing
 }
 
 async fn timed(work: impl Future<Output = ()>) -> Duration {

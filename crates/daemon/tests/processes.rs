@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use common::{
-    ANSWERS, SPINS, Shelf, call, eventually, on_one_thread, one_tool_of_text, program, shelf_in, signal,
-    workers_of,
+    ANSWERS, SPINS, Shelf, call, children_of, eventually, is_nursery, on_one_thread, one_tool_of_text,
+    program, shelf_in, signal, workers_of,
 };
 use futures::future::join_all;
 use rustix::process::Signal;
@@ -30,6 +30,14 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn own_workers() -> Vec<i32> {
     workers_of(std::process::id())
+}
+
+fn own_children() -> Vec<i32> {
+    children_of(std::process::id())
+}
+
+fn nursery() -> i32 {
+    own_children().into_iter().find(|pid| is_nursery(*pid)).unwrap()
 }
 
 fn descriptors() -> usize {
@@ -118,7 +126,7 @@ fn no_process_zombie_or_descriptor_is_left() {
         let given_up = tokio::time::timeout(Duration::from_millis(300), call(&spinning, "case", &[])).await;
         assert!(given_up.is_err());
     });
-    assert_eq!(own_workers(), [0; 0]);
+    assert_eq!(own_children(), [0; 0]);
     assert_eq!(descriptors(), before);
 }
 
@@ -131,11 +139,35 @@ fn a_worker_that_was_ended_while_it_was_idle_is_replaced() {
         assert_eq!(call(&shelf, "case", &[]).await["ok"], true);
         for _ in 0..3 {
             pause(200).await;
-            own_workers().into_iter().for_each(|pid| signal(pid, Signal::KILL));
-            pause(50).await;
+            let idle = own_workers();
+            idle.iter().for_each(|pid| signal(*pid, Signal::KILL));
+            eventually("they are ended", || idle.iter().all(|pid| gone(*pid)));
             assert_eq!(call(&shelf, "case", &[]).await["ok"], true);
         }
     });
+}
+
+#[test]
+fn calls_go_on_when_the_process_that_workers_are_copies_of_is_ended_or_stopped() {
+    let _alone = alone();
+    on_one_thread(async {
+        let dir = one_tool_of_text(ANSWERS);
+        let shelf = shelf_in(dir.path());
+        for how in [Signal::KILL, Signal::STOP] {
+            assert_eq!(call(&shelf, "case", &[]).await["ok"], true);
+            pause(300).await;
+            let ended = nursery();
+            // It has one thread: only such a process can be copied.
+            assert!(proc(ended, "status").contains("Threads:\t1"));
+            signal(ended, how);
+            for _ in 0..4 {
+                assert_eq!(call(&shelf, "case", &[]).await["ok"], true);
+            }
+            pause(300).await;
+            assert_ne!(nursery(), ended);
+        }
+    });
+    assert_eq!(own_children(), [0; 0]);
 }
 
 #[test]
@@ -200,7 +232,7 @@ fn whatever_a_worker_does_instead_of_its_job_has_a_name() {
         call(&shelf_of_program(Path::new("/nowhere/toolshelf")), "hash", &[("input", b"abc")]).await
     });
     assert_eq!(missing["refused"], "resource-exceeded", "{missing}");
-    assert_eq!(own_workers(), [0; 0]);
+    assert_eq!(own_children(), [0; 0]);
 }
 
 #[test]
@@ -217,7 +249,23 @@ fn of_a_thousand_calls_at_once_four_run_thirty_two_wait_and_the_rest_are_refused
         let stats = shelf.stats();
         assert_eq!((stats.active, stats.queued, stats.max_observed_active), (0, 0, 4));
     });
-    assert_eq!(own_workers(), [0; 0]);
+    assert_eq!(own_children(), [0; 0]);
+}
+
+#[test]
+fn four_loops_at_once_are_ended_and_all_four_places_are_free_again() {
+    let _alone = alone();
+    on_one_thread(async {
+        let dir = one_tool_of_text(SPINS);
+        let shelf = shelf_in(dir.path());
+        shelf.read().await.unwrap();
+        let answers = join_all((0..4).map(|_| call(&shelf, "case", &[]))).await;
+        assert!(answers.iter().all(|answer| answer["refused"] == "time-exceeded"), "{answers:?}");
+        // A process that was killed uses no core any more, so no place has to cool.
+        let stats = shelf.stats();
+        assert_eq!((stats.active, stats.cooling, stats.queued), (0, 0, 0));
+    });
+    assert_eq!(own_children(), [0; 0]);
 }
 
 /// The program itself, in the middle of a call that does not end, with its worker.

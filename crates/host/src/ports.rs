@@ -4,7 +4,7 @@ use std::future::Future;
 
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::RunEnd;
-use toolshelf_core::limits::WASM_CALL_DEADLINE_MS;
+use toolshelf_core::limits::{WASM_CALL_DEADLINE_MS, WASM_REAP_MS};
 use toolshelf_core::refusal::{Code, Refusal, cut};
 use toolshelf_core::shelf::{FileFault, Hashed};
 
@@ -37,6 +37,10 @@ pub trait ShelfStore {
 
 /// Runs modules, each call in an isolate of its own that is used once.
 pub trait Executor {
+    /// How long an isolate that was ended in a loop may go on using a core, in milliseconds. Its place at the gate is
+    /// kept for that time.
+    const REAP_MS: u32 = WASM_REAP_MS;
+
     /// Compiled code. It may be kept and used for any number of calls.
     type Compiled: Clone;
 

@@ -12,9 +12,7 @@ use futures::future::try_join;
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::{Answer, Ran, RunEnd, Timing};
 use toolshelf_core::digest::Digest;
-use toolshelf_core::limits::{
-    WASM_CALL_DEADLINE_MS, WASM_MAX_CONCURRENT_WORKERS, WASM_MAX_QUEUE_DEPTH, WASM_REAP_MS,
-};
+use toolshelf_core::limits::{WASM_CALL_DEADLINE_MS, WASM_MAX_CONCURRENT_WORKERS, WASM_MAX_QUEUE_DEPTH};
 use toolshelf_core::manifest::{Manifest, contained_path};
 use toolshelf_core::module::{Module, bounded};
 use toolshelf_core::refusal::{Code, Refusal, cut};
@@ -247,8 +245,10 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
     }
 
     fn cool(&self, permit: Permit) {
-        if let Some(cooling) = permit.cool() {
-            self.clock.after(WASM_REAP_MS, Box::new(|| cooling.end()));
+        if E::REAP_MS > 0
+            && let Some(cooling) = permit.cool()
+        {
+            self.clock.after(E::REAP_MS, Box::new(|| cooling.end()));
         }
     }
 }

@@ -29,7 +29,6 @@ impl Clock for HostClock {
         self.start.elapsed().as_secs_f64() * 1_000.0
     }
 
-    /// Calls `then` at once: a process that was killed uses no core any more, so that nothing needs to cool.
     fn after(&self, ms: u32, then: Box<dyn FnOnce()>) {
         tokio::task::spawn_local(async move {
             tokio::time::sleep(Duration::from_millis(ms.into())).await;

@@ -35,6 +35,7 @@ cargo xtask <command>
   build-wasm [--check]  build the shipped tools into www/shelf/; --check only compares with what is there
   tidy                  check the rules that the compiler does not: layers, crate docs, file lengths, pins
   bench browser         measure the page in headless Chromium
+  bench host            measure calls in processes of this computer
   screenshot            write pictures of the page to target/screenshots/, wide and narrow, light and dark
   finish-dist           complete a staged page; Trunk calls it, nobody else needs to
 ";
@@ -50,6 +51,7 @@ enum Command {
     BuildWasm { check: bool },
     Tidy,
     BenchBrowser,
+    BenchHost,
     Screenshot,
     FinishDist,
 }
@@ -90,6 +92,7 @@ fn parse(mut args: lexopt::Parser) -> Result<Command> {
         ["build-wasm"] => Command::BuildWasm { check },
         ["tidy"] => Command::Tidy,
         ["bench", "browser"] => Command::BenchBrowser,
+        ["bench", "host"] => Command::BenchHost,
         ["screenshot"] => Command::Screenshot,
         ["finish-dist"] => Command::FinishDist,
         other => bail!("there is no command `{}`\n\n{HELP}", other.join(" ")),
@@ -122,6 +125,9 @@ fn execute(command: Command) -> Result<()> {
         }
         Command::Tidy => tidy::run(),
         Command::BenchBrowser => page::bench(),
+        Command::BenchHost => {
+            sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "host"]))
+        }
         Command::Screenshot => page::screenshot(),
         Command::FinishDist => finish::staged(),
     }
@@ -146,6 +152,7 @@ mod tests {
             ("test fmt e2e", Command::Test { steps: vec!["fmt".into(), "e2e".into()] }),
             ("build-wasm --check", Command::BuildWasm { check: true }),
             ("bench browser", Command::BenchBrowser),
+            ("bench host", Command::BenchHost),
         ] {
             assert_eq!(parsed(line).unwrap(), command, "{line}");
         }

@@ -73,8 +73,8 @@ pub(crate) async fn call(shelf: &Shelf, id: &str, args: &[(&str, &[u8])]) -> Val
     shelf.call(id, given).await.map_or_else(|refusal| json!(refusal), |answer| json!(answer))
 }
 
-/// The worker processes whose parent is the process `parent`, this one or another.
-pub(crate) fn workers_of(parent: u32) -> Vec<i32> {
+/// The processes whose parent is the process `parent`, this one or another.
+pub(crate) fn children_of(parent: u32) -> Vec<i32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.filter(|pid| {
@@ -84,6 +84,17 @@ pub(crate) fn workers_of(parent: u32) -> Vec<i32> {
         rest[1] == parent.to_string()
     })
     .collect()
+}
+
+/// Those of them that are for one call each.
+pub(crate) fn workers_of(parent: u32) -> Vec<i32> {
+    children_of(parent).into_iter().filter(|pid| !is_nursery(*pid)).collect()
+}
+
+/// Whether the process is the one that the workers are copies of: they have its arguments, but a name of their own.
+pub(crate) fn is_nursery(pid: i32) -> bool {
+    let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    read("cmdline").contains("nursery") && !read("comm").starts_with("toolshelf-call")
 }
 
 /// Waits until `holds`, at most ten seconds.
@@ -99,7 +110,8 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, signal).unwrap();
+    // One that has ended meanwhile needs no signal.
+    let _ = rustix::process::kill_process(pid, signal);
 }
 
 /// A tool that never ends.

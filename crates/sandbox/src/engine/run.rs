@@ -1,5 +1,7 @@
 //! One call of a module.
 
+use std::mem::ManuallyDrop;
+
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::{RunEnd, output_bytes};
 use toolshelf_core::limits::{WASM_MAX_TABLES, WASM_MEMORY_MAX_BYTES, WASM_TABLE_MAX_ELEMENTS};
@@ -77,8 +79,15 @@ impl Instance {
     }
 
     /// Calls the export and reads the output.
+    ///
+    /// The instance stays where it is: giving its memory back is the end of the process's to do, which is near, and
+    /// whoever waits for the answer need not wait for that.
     #[must_use]
-    pub fn call(mut self, start: &Start) -> RunEnd {
+    pub fn call(self, start: &Start) -> RunEnd {
+        ManuallyDrop::new(self).call_once(start)
+    }
+
+    fn call_once(&mut self, start: &Start) -> RunEnd {
         let length = |index: usize| start.inputs.get(index).map_or(0, |input| input.len() as i32);
         let called = match &self.export {
             Export::One(export) => export.call(&mut self.store, length(0)),

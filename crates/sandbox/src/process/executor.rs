@@ -63,7 +63,7 @@ impl ProcessExecutor {
     /// # Errors
     /// When no thread can be had.
     pub fn new(program: WorkerProgram, cache: Option<CodeCache>) -> io::Result<Self> {
-        let executor = Self::without_idle_workers(program, cache, WASM_IDLE_WORKERS)?;
+        let executor = Self::over(Keeper::new(program, true)?, cache, WASM_IDLE_WORKERS);
         executor.refill();
         Ok(executor)
     }
@@ -73,7 +73,7 @@ impl ProcessExecutor {
     /// # Errors
     /// When no thread can be had.
     pub fn for_one_call(program: WorkerProgram, cache: Option<CodeCache>) -> io::Result<Self> {
-        let executor = Self::without_idle_workers(program, cache, 0)?;
+        let executor = Self::over(Keeper::new(program, false)?, cache, 0);
         executor.inner.idle.borrow_mut().push_back(executor.inner.keeper.start(Kind::Run));
         Ok(executor)
     }
@@ -83,16 +83,12 @@ impl ProcessExecutor {
     /// # Errors
     /// When no thread can be had.
     pub fn cold(program: WorkerProgram, cache: Option<CodeCache>) -> io::Result<Self> {
-        Self::without_idle_workers(program, cache, 0)
+        Ok(Self::over(Keeper::new(program, true)?, cache, 0))
     }
 
-    fn without_idle_workers(
-        program: WorkerProgram,
-        cache: Option<CodeCache>,
-        ahead: usize,
-    ) -> io::Result<Self> {
+    fn over(keeper: Keeper, cache: Option<CodeCache>, ahead: usize) -> Self {
         let (idle, isolation) = (RefCell::default(), Cell::new(None));
-        Ok(Self { inner: Rc::new(Inner { idle, ahead, cache, isolation, keeper: Keeper::new(program)? }) })
+        Self { inner: Rc::new(Inner { idle, ahead, cache, isolation, keeper }) }
     }
 
     /// By which means workers are shut in, as the last one that was called said.
@@ -112,7 +108,7 @@ impl ProcessExecutor {
     async fn take(&self, kind: Kind) -> Result<Lease, RunEnd> {
         let ready = match kind {
             Kind::Run => self.inner.idle.borrow_mut().pop_front(),
-            Kind::Compile => None,
+            Kind::Compile | Kind::Nursery => None,
         };
         let started = ready.unwrap_or_else(|| self.inner.keeper.start(kind)).await;
         let started = started.map_err(|_| io::Error::other("nobody starts workers any more"));
@@ -146,13 +142,14 @@ impl ProcessExecutor {
 
     async fn finish(&self, mut lease: Lease, deadline: Duration) -> RunEnd {
         let answered = in_time(deadline, async {
-            if lease.go().await.is_ok() {
-                // While this worker runs, the next one starts.
-                self.refill();
-            }
+            // A worker that ended before it got the word says so by its end.
+            let _ = lease.go().await;
             lease.answer().await
-        });
-        match answered.await {
+        })
+        .await;
+        // The next worker starts when this one is done, so that the two do not share the processor.
+        self.refill();
+        match answered {
             None => RunEnd::DeadlinePassed,
             Some(Ok(said)) => {
                 self.inner.isolation.set(lease.isolation);
@@ -181,6 +178,9 @@ impl ProcessExecutor {
 }
 
 impl Executor for ProcessExecutor {
+    // A process that was killed uses no core any more.
+    const REAP_MS: u32 = 0;
+
     type Compiled = Compiled;
     type Prepared = Prepared;
 

@@ -27,6 +27,12 @@ impl Isolation {
         (Self::LANDLOCK_WHOLE, "landlock-whole", "Landlock enforces all that Toolshelf asks of it"),
     ];
 
+    pub(super) fn hold(&mut self, bit: u8, holds: bool) {
+        if holds {
+            self.bits |= bit;
+        }
+    }
+
     /// Every means: a short name, what it does, and whether it holds here.
     pub fn means(self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         Self::MEANS.into_iter().map(move |(bit, name, about)| (name, about, self.bits & bit != 0))

@@ -8,11 +8,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use futures::channel::oneshot;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, waitpgid, waitpid,
+};
 
 use super::{Kind, WORKER_COMMAND};
 
@@ -43,7 +47,7 @@ impl WorkerProgram {
 
 /// A worker process that nobody has given its job yet, or one that works.
 pub(super) struct Worker {
-    pub(super) stream: UnixStream,
+    stream: UnixStream,
     process: Process,
 }
 
@@ -53,9 +57,12 @@ pub(super) struct Process {
     orders: mpsc::Sender<Order>,
 }
 
+/// A child of this process that was not waited for yet: its id cannot be another's.
+struct Child(Pid);
+
 enum Order {
     Start(Kind, oneshot::Sender<io::Result<Worker>>),
-    Reap(Child, Option<oneshot::Sender<ExitStatus>>),
+    Reap(Child, Option<oneshot::Sender<WaitStatus>>),
     Stop,
 }
 
@@ -66,12 +73,14 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(program: WorkerProgram) -> io::Result<Self> {
+    /// A keeper that starts `program`. One that starts many workers has a nursery for them.
+    pub(super) fn new(program: WorkerProgram, many: bool) -> io::Result<Self> {
         let (orders, received) = mpsc::channel();
         let back = orders.clone();
-        let thread = std::thread::Builder::new()
-            .name("worker-keeper".to_owned())
-            .spawn(move || keep(&program, &received, &back))?;
+        let thread = std::thread::Builder::new().name("worker-keeper".to_owned()).spawn(move || {
+            let nursery = if many && cfg!(target_os = "linux") { Nursery::Wanted } else { Nursery::Unwanted };
+            Starter { program, nursery, failed: Vec::new(), orders: back }.keep(&received);
+        })?;
         Ok(Self { orders, thread: Some(thread) })
     }
 
@@ -93,50 +102,133 @@ impl Drop for Keeper {
     }
 }
 
-fn keep(program: &WorkerProgram, received: &mpsc::Receiver<Order>, back: &mpsc::Sender<Order>) {
-    let mut stopping = false;
-    while let Ok(order) =
-        if stopping { received.try_recv().map_err(|_| mpsc::RecvError) } else { received.recv() }
-    {
-        match order {
-            // Nobody is left to take it.
-            Order::Start(..) if stopping => {}
-            Order::Start(kind, reply) => {
-                if let Err(Ok(mut unwanted)) = reply.send(start(program, kind, back)) {
-                    unwanted.process.child.take().map(reap);
+/// What the thread has.
+struct Starter {
+    program: WorkerProgram,
+    nursery: Nursery,
+    /// Nurseries that were ended because they did not answer.
+    failed: Vec<Pid>,
+    orders: mpsc::Sender<Order>,
+}
+
+enum Nursery {
+    /// Workers are started in full.
+    Unwanted,
+    /// It is started when the next worker is.
+    Wanted,
+    Running(UnixStream, Child),
+}
+
+impl Starter {
+    fn keep(mut self, received: &mpsc::Receiver<Order>) {
+        let mut stopping = false;
+        loop {
+            let order = if stopping { received.try_recv().ok() } else { received.recv().ok() };
+            match order {
+                Some(Order::Start(kind, reply)) if !stopping => {
+                    if let Err(Ok(mut unwanted)) = reply.send(self.start(kind)) {
+                        unwanted.process.child.take().map(reap);
+                    }
                 }
-            }
-            Order::Reap(child, told) => {
-                if let (Some(status), Some(told)) = (reap(child), told) {
-                    let _ = told.send(status);
+                // Nobody is left to take it.
+                Some(Order::Start(..)) => {}
+                Some(Order::Reap(child, told)) => {
+                    if let (Some(status), Some(told)) = (reap(child), told) {
+                        let _ = told.send(status);
+                    }
                 }
+                Some(Order::Stop) => stopping = true,
+                None => break,
             }
-            Order::Stop => stopping = true,
+        }
+        self.end_nursery(Nursery::Unwanted);
+        self.end_untold_copies();
+    }
+
+    fn start(&mut self, kind: Kind) -> io::Result<Worker> {
+        let copied = if kind == Kind::Run { self.copy() } else { None };
+        let (stream, child) = match copied {
+            Some(copied) => copied,
+            None => {
+                let (stream, theirs) = UnixStream::pair()?;
+                (stream, spawn(&self.program, kind, theirs.into())?)
+            }
+        };
+        let process = Process { child: Some(child), orders: self.orders.clone() };
+        stream.set_nonblocking(true)?;
+        Ok(Worker { stream, process })
+    }
+
+    /// A worker that is a copy of the nursery; nothing where there is no nursery, or it fails. Then the next worker
+    /// gets a new one.
+    #[cfg(target_os = "linux")]
+    fn copy(&mut self) -> Option<(UnixStream, Child)> {
+        if matches!(self.nursery, Nursery::Wanted) {
+            let (ours, theirs) = UnixStream::pair().ok()?;
+            let child = spawn(&self.program, Kind::Nursery, theirs.into()).ok()?;
+            self.nursery = Nursery::Running(ours, child);
+        }
+        let Nursery::Running(nursery, _) = &self.nursery else { return None };
+        let (stream, theirs) = UnixStream::pair().ok()?;
+        match super::nursery::ask(nursery, &theirs.into()) {
+            Ok(pid) => Some((stream, Child(pid))),
+            // Whatever it may still do with the socket: nobody is at the other end.
+            Err(_) => {
+                self.end_nursery(Nursery::Wanted);
+                None
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn copy(&mut self) -> Option<(UnixStream, Child)> {
+        None
+    }
+
+    fn end_nursery(&mut self, then: Nursery) {
+        let failed = matches!(then, Nursery::Wanted);
+        if let Nursery::Running(_, child) = std::mem::replace(&mut self.nursery, then) {
+            self.failed.extend(failed.then_some(child.0));
+            reap(child);
+        }
+    }
+
+    /// A nursery that failed may have made a copy without telling its id. It is in the nursery's process group.
+    fn end_untold_copies(&self) {
+        for group in &self.failed {
+            let _ = kill_process_group(*group, Signal::KILL);
+            while waitpgid(*group, WaitOptions::empty()).is_ok() {}
         }
     }
 }
 
-fn start(program: &WorkerProgram, kind: Kind, orders: &mpsc::Sender<Order>) -> io::Result<Worker> {
-    let (stream, theirs) = UnixStream::pair()?;
-    let theirs = OwnedFd::from(theirs);
+/// Starts the program in full. Its standard input and output are `socket`.
+fn spawn(program: &WorkerProgram, kind: Kind, socket: OwnedFd) -> io::Result<Child> {
     let child = Command::new(&program.path)
         .args([WORKER_COMMAND, kind.word(), &std::process::id().to_string()])
         .env_clear()
         .current_dir("/")
-        .stdin(theirs.try_clone()?)
-        .stdout(theirs)
+        .stdin(socket.try_clone()?)
+        .stdout(socket)
         .stderr(Stdio::null())
         .spawn()?;
-    let process = Process { child: Some(child), orders: orders.clone() };
-    stream.set_nonblocking(true)?;
-    Ok(Worker { stream, process })
+    Ok(Child(Pid::from_child(&child)))
 }
 
 /// Ends a process if it has not ended by itself, and waits for it.
-fn reap(mut child: Child) -> Option<ExitStatus> {
+fn reap(child: Child) -> Option<WaitStatus> {
     // One that has ended already keeps the status with which it ended.
-    let _ = child.kill();
-    child.wait().ok()
+    kill(&child);
+    loop {
+        match waitpid(Some(child.0), WaitOptions::empty()) {
+            Err(Errno::INTR) => {}
+            waited => return waited.ok().flatten().map(|(_, status)| status),
+        }
+    }
+}
+
+fn kill(child: &Child) {
+    let _ = kill_process(child.0, Signal::KILL);
 }
 
 impl Worker {
@@ -147,7 +239,7 @@ impl Worker {
 
 impl Process {
     /// Ends the process and tells how it ended.
-    pub(super) async fn end(mut self) -> Option<ExitStatus> {
+    pub(super) async fn end(mut self) -> Option<WaitStatus> {
         let child = self.child.take()?;
         let (told, status) = oneshot::channel();
         let _ = self.orders.send(Order::Reap(child, Some(told)));
@@ -157,9 +249,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
+        let Some(child) = self.child.take() else { return };
         // Killed at once, and waited for when the thread comes to it.
-        let _ = child.kill();
+        kill(&child);
         if let Err(mpsc::SendError(Order::Reap(child, _))) = self.orders.send(Order::Reap(child, None)) {
             reap(child);
         }
@@ -168,12 +260,8 @@ impl Drop for Process {
 
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Process").field("id", &self.child.as_ref().map(Child::id)).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Keeper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").finish_non_exhaustive()
+        f.debug_struct("Process")
+            .field("id", &self.child.as_ref().map(|child| child.0))
+            .finish_non_exhaustive()
     }
 }

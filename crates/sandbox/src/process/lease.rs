@@ -1,10 +1,9 @@
 //! A worker in the hands of one call.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::ExitStatus;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use rustix::process::WaitStatus;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use toolshelf_core::call::RunEnd;
 use toolshelf_core::limits::WASM_CHILD_MAX_STDOUT_BYTES;
@@ -17,7 +16,8 @@ use super::wire::{GO, JobHeader, SAID_HEADER, Said};
 /// A worker that works for one call. Dropping it ends the process.
 #[derive(Debug)]
 pub(super) struct Lease {
-    stream: UnixStream,
+    /// Buffered on the way in: a greeting and a short answer are read at once.
+    stream: BufReader<UnixStream>,
     process: Process,
     /// What the worker said of itself.
     pub(super) isolation: Option<Isolation>,
@@ -40,7 +40,8 @@ pub(super) enum NoAnswer {
 impl Lease {
     pub(super) fn new(worker: Worker) -> io::Result<Self> {
         let (stream, process) = worker.into_parts();
-        Ok(Self { stream: UnixStream::from_std(stream)?, process, isolation: None })
+        let stream = BufReader::new(UnixStream::from_std(stream)?);
+        Ok(Self { stream, process, isolation: None })
     }
 
     /// Hands the job over. A worker that had ended before shows here; it has run nothing.
@@ -93,7 +94,9 @@ impl Lease {
             NoAnswer::Flood(..) => RunEnd::Exceeded(why.to_string()),
             NoAnswer::Unknown => RunEnd::Silent(why.to_string()),
             NoAnswer::Ended(err) => match self.process.end().await {
-                Some(status) if status.success() => RunEnd::Silent("it ended as if all were well".to_owned()),
+                Some(status) if status.exit_status() == Some(0) => {
+                    RunEnd::Silent("it ended as if all were well".to_owned())
+                }
                 Some(status) => RunEnd::Exceeded(format!("the worker was ended: {}", shown(status))),
                 None => RunEnd::Silent(err.to_string()),
             },
@@ -105,8 +108,8 @@ fn bound_of(kind: u8) -> usize {
     if kind == b'C' { COMPILED_MAX_BYTES } else { WASM_CHILD_MAX_STDOUT_BYTES }
 }
 
-fn shown(status: ExitStatus) -> String {
-    match (status.signal(), status.code()) {
+fn shown(status: WaitStatus) -> String {
+    match (status.terminating_signal(), status.exit_status()) {
         (Some(signal), _) => format!("signal {signal}"),
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => "nobody knows how".to_owned(),

@@ -17,62 +17,95 @@ const COMPILE_MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
 /// a reservation is no memory.
 const ADDRESS_BYTES: u64 = 16 * 1024 * 1024 * 1024;
 
-/// Shuts this process in, and tells by which means. `parent` is the process that started it.
+/// What is done first, and holds for copies of this process as well. `parent` is the process that started it.
 ///
 /// # Errors
 /// When the parent is gone already: then nobody waits for this process.
-pub(super) fn shut_in(kind: Kind, parent: Option<i32>) -> io::Result<Isolation> {
-    let mut bits = 0;
-    let mut hold = |bit: u8, holds: bool| {
-        if holds {
-            bits |= bit;
-        }
-    };
-    hold(Isolation::NO_ENVIRONMENT, std::env::vars_os().next().is_none());
+pub(super) fn first(kind: Kind, parent: Option<i32>) -> io::Result<Isolation> {
+    let mut isolation = Isolation::default();
+    isolation.hold(Isolation::NO_ENVIRONMENT, std::env::vars_os().next().is_none());
     #[cfg(target_os = "linux")]
     {
-        hold(Isolation::NO_DESCRIPTORS, crate::native::close_inherited());
-        hold(Isolation::DIES_WITH_PARENT, linux::die_with_parent());
-        hold(Isolation::NO_NEW_PRIVILEGES, rustix::thread::set_no_new_privs(true).is_ok());
+        isolation.hold(Isolation::NO_DESCRIPTORS, crate::native::close_inherited());
+        isolation.hold(Isolation::NO_NEW_PRIVILEGES, rustix::thread::set_no_new_privs(true).is_ok());
     }
-    // Asked after the signal was arranged: a parent that died before is seen here, one that dies later is signalled.
-    if parent.is_some() && rustix::process::getppid().map(|pid| pid.as_raw_pid()) != parent {
-        return Err(io::ErrorKind::BrokenPipe.into());
-    }
+    die_with(parent)?;
     #[cfg(target_os = "linux")]
     {
         let landlock = linux::deny_files_and_network();
-        hold(Isolation::LANDLOCK, landlock.is_some());
-        hold(Isolation::LANDLOCK_WHOLE, landlock == Some(true));
+        isolation.hold(Isolation::LANDLOCK, landlock.is_some());
+        isolation.hold(Isolation::LANDLOCK_WHOLE, landlock == Some(true));
     }
-    hold(Isolation::LIMITS, set_limits(kind));
-    #[cfg(target_os = "linux")]
-    hold(Isolation::SYSTEM_CALLS, linux::filter_system_calls().is_ok());
-    Ok(Isolation { bits })
-}
-
-fn set_limits(kind: Kind) -> bool {
-    let seconds = u64::from(WASM_CHILD_WATCHDOG_MS.div_ceil(1_000));
     let memory = match kind {
-        Kind::Run => RUN_MEMORY_BYTES,
+        Kind::Run | Kind::Nursery => RUN_MEMORY_BYTES,
         Kind::Compile => COMPILE_MEMORY_BYTES,
     };
     let limits = [
-        (Resource::Cpu, seconds),
         (Resource::Data, memory),
         (Resource::As, ADDRESS_BYTES),
         (Resource::Core, 0),
         (Resource::Fsize, 0),
-        // The three that it has.
-        (Resource::Nofile, 3),
-        (Resource::Nproc, 0),
         (Resource::Memlock, 0),
     ];
-    // Each is tried, whatever became of the one before.
-    let set = limits.map(|(resource, most)| {
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) }).is_ok()
-    });
-    set.iter().all(|set| *set)
+    isolation.hold(Isolation::LIMITS, set_limits(&limits));
+    Ok(isolation)
+}
+
+/// What is done last, in the process that does the job.
+///
+/// # Errors
+/// As [`first`].
+pub(super) fn last(mut isolation: Isolation, parent: Option<i32>, filter: &Filter) -> io::Result<Isolation> {
+    let with_parent = die_with(parent)?;
+    isolation.hold(Isolation::DIES_WITH_PARENT, with_parent);
+    let seconds = u64::from(WASM_CHILD_WATCHDOG_MS.div_ceil(1_000));
+    // The three files that it has, and no process but itself.
+    let limits = [(Resource::Cpu, seconds), (Resource::Nofile, 3), (Resource::Nproc, 0)];
+    if !set_limits(&limits) {
+        isolation.bits &= !Isolation::LIMITS;
+    }
+    #[cfg(target_os = "linux")]
+    isolation.hold(Isolation::SYSTEM_CALLS, linux::apply(filter));
+    #[cfg(not(target_os = "linux"))]
+    let _ = filter;
+    Ok(isolation)
+}
+
+/// Asks to be ended with the parent, and then whether it still is there: one that died before is seen here, one that
+/// dies later takes this process with it.
+fn die_with(parent: Option<i32>) -> io::Result<bool> {
+    #[cfg(target_os = "linux")]
+    let asked = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).is_ok();
+    #[cfg(not(target_os = "linux"))]
+    let asked = false;
+    if parent.is_some() && rustix::process::getppid().map(|pid| pid.as_raw_pid()) != parent {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    Ok(asked)
+}
+
+fn set_limits(limits: &[(Resource, u64)]) -> bool {
+    let mut all = true;
+    for &(resource, most) in limits {
+        // Each is tried, whatever became of the one before.
+        all &= setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) }).is_ok();
+    }
+    all
+}
+
+/// The filter of system calls; `None` where the system has none.
+pub(super) struct Filter {
+    #[cfg(target_os = "linux")]
+    program: Option<seccompiler::BpfProgram>,
+}
+
+impl Filter {
+    pub(super) fn new() -> Self {
+        Self {
+            #[cfg(target_os = "linux")]
+            program: linux::program().ok(),
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -80,14 +113,7 @@ mod linux {
     use std::collections::BTreeMap;
 
     use landlock::{ABI, Access as _, AccessFs, AccessNet, RulesetAttr as _, RulesetStatus, Scope};
-    use seccompiler::{
-        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-        SeccompRule, TargetArch,
-    };
-
-    pub(super) fn die_with_parent() -> bool {
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).is_ok()
-    }
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, TargetArch};
 
     /// Denies every file and every port. `None` where the kernel has no Landlock, else whether it does all of it.
     pub(super) fn deny_files_and_network() -> Option<bool> {
@@ -105,7 +131,8 @@ mod linux {
     }
 
     /// What a process needs that reads, computes, writes and ends. Anything else answers "not permitted": nothing is
-    /// reached, and a library that only asks goes on.
+    /// reached, and a library that only asks goes on. No signal can be sent, not even to itself: a process that aborts
+    /// ends all the same.
     const ALLOWED: &[i64] = &[
         libc::SYS_read,
         libc::SYS_write,
@@ -135,16 +162,14 @@ mod linux {
         libc::SYS_exit_group,
     ];
 
-    pub(super) fn filter_system_calls() -> Result<(), Box<dyn std::error::Error>> {
-        let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-            ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
-        // A process may signal itself, as `abort` does, but no other.
-        let own = u64::from(std::process::id());
-        let itself = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, own)?;
-        rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![itself])?]);
+    pub(super) fn program() -> Result<BpfProgram, seccompiler::Error> {
+        let rules: BTreeMap<i64, Vec<SeccompRule>> = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
         let denied = SeccompAction::Errno(libc::EPERM as u32);
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-        let filter: BpfProgram = SeccompFilter::new(rules, denied, SeccompAction::Allow, arch)?.try_into()?;
-        Ok(seccompiler::apply_filter(&filter)?)
+        Ok(SeccompFilter::new(rules, denied, SeccompAction::Allow, arch)?.try_into()?)
+    }
+
+    pub(super) fn apply(filter: &super::Filter) -> bool {
+        filter.program.as_ref().is_some_and(|program| seccompiler::apply_filter(program).is_ok())
     }
 }

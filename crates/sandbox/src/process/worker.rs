@@ -9,7 +9,8 @@ use toolshelf_core::call::RunEnd;
 use toolshelf_core::limits::WASM_CHILD_WATCHDOG_MS;
 
 use super::Kind;
-use super::shut_in::shut_in;
+use super::isolation::Isolation;
+use super::shut_in::{self, Filter};
 use super::wire::{GO, JOB_HEADER, JobHeader, Said, What};
 use crate::engine::{self, Instance, Start};
 use crate::native;
@@ -33,13 +34,21 @@ pub fn worker_main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn work(kind: Kind, parent: Option<i32>) -> io::Result<()> {
     // The engine looks at the processor and the system, so it is made while that is still possible.
     let engine = match kind {
-        Kind::Run => engine::running(),
+        Kind::Run | Kind::Nursery => engine::running(),
         Kind::Compile => engine::compiling(),
     };
     let engine = engine.map_err(io::Error::other)?;
-    let isolation = shut_in(kind, parent)?;
-    write(&Said::Hello(isolation.bits).write())?;
+    let (isolation, filter) = (shut_in::first(kind, parent)?, Filter::new());
+    #[cfg(target_os = "linux")]
+    if kind == Kind::Nursery && !super::nursery::is_copy_with_socket()? {
+        return Ok(());
+    }
+    serve(&engine, shut_in::last(isolation, parent, &filter)?)
+}
 
+/// Greets, does one job, and answers.
+fn serve(engine: &wasmtime::Engine, isolation: Isolation) -> io::Result<()> {
+    write(&Said::Hello(isolation.bits).write())?;
     let mut header = [0; JOB_HEADER];
     read(&mut header)?;
     // From here on somebody waits. A kernel's timer ends this process even while the module spins, and even if nobody
@@ -49,14 +58,14 @@ fn work(kind: Kind, parent: Option<i32>) -> io::Result<()> {
     let [first, second] = header.input_bytes.map(body);
     let (first, second, code) = (first?, second?, body(header.code_bytes)?);
     let answer = match header.what {
-        What::Compile => match engine::compile(&engine, &code) {
+        What::Compile => match engine::compile(engine, &code) {
             Ok(code) => Said::Code(code),
             Err(err) => Said::Invalid(format!("{err:#}")),
         },
         What::Run { abi, starts } => {
             let mut inputs = vec![first, second];
             inputs.truncate(abi.layout().inputs.len());
-            Said::Ended(run(&engine, &Start { abi, inputs, code }, starts)?)
+            Said::Ended(run(engine, &Start { abi, inputs, code }, starts)?)
         }
     };
     write(&answer.write())
