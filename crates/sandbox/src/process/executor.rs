@@ -1,6 +1,6 @@
 //! The engine's port: every module is compiled in one worker, every call is run in another.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
@@ -18,13 +18,18 @@ use toolshelf_core::module::Module;
 use toolshelf_host::{CompileFault, Executor, Run};
 
 use super::isolation::Isolation;
-use super::keeper::{Keeper, Worker, WorkerProgram};
+use super::keeper::{Keeper, Trial, Worker, WorkerProgram};
 use super::lease::Lease;
 use super::wire::{JobHeader, Said, What};
 use super::{COMPILED_MAX_BYTES, Kind};
 use crate::cache::CodeCache;
 
 const DEADLINE: Duration = Duration::from_millis(WASM_CALL_DEADLINE_MS as u64);
+
+/// A module that gives back what it is given, as small as one can be whose memory holds the ABI's buffers:
+/// `(module (memory (export "memory") 1) (func (export "sha256") (param i32) (result i32) (local.get 0)))`.
+const TRIAL: &[u8] = b"\0asm\x01\0\0\0\x01\x06\x01\x60\x01\x7f\x01\x7f\x03\x02\x01\0\x05\x03\x01\0\x01\
+    \x07\x13\x02\x06memory\x02\0\x06sha256\0\0\x0a\x06\x01\x04\0\x20\0\x0b";
 
 /// Runs modules in single-use worker processes. Clones share it; the last one to go ends every process.
 ///
@@ -39,6 +44,8 @@ struct Inner {
     ahead: usize,
     cache: Option<CodeCache>,
     isolation: Cell<Option<Isolation>>,
+    /// What idle workers do first; empty until it is compiled.
+    trial: OnceCell<Trial>,
     // Behind `idle`: the workers that wait are given back before the thread that ends them stops.
     keeper: Keeper,
 }
@@ -74,7 +81,7 @@ impl ProcessExecutor {
     /// When no thread can be had.
     pub fn for_one_call(program: WorkerProgram, cache: Option<CodeCache>) -> io::Result<Self> {
         let executor = Self::over(Keeper::new(program, false)?, cache, 0);
-        executor.inner.idle.borrow_mut().push_back(executor.inner.keeper.start(Kind::Run));
+        executor.inner.idle.borrow_mut().push_back(executor.inner.keeper.start(Kind::Run, None));
         Ok(executor)
     }
 
@@ -87,8 +94,8 @@ impl ProcessExecutor {
     }
 
     fn over(keeper: Keeper, cache: Option<CodeCache>, ahead: usize) -> Self {
-        let (idle, isolation) = (RefCell::default(), Cell::new(None));
-        Self { inner: Rc::new(Inner { idle, ahead, cache, isolation, keeper }) }
+        let (idle, isolation, trial) = (RefCell::default(), Cell::new(None), OnceCell::new());
+        Self { inner: Rc::new(Inner { idle, ahead, cache, isolation, trial, keeper }) }
     }
 
     /// By which means workers are shut in, as the last one that was called said.
@@ -100,8 +107,37 @@ impl ProcessExecutor {
     fn refill(&self) {
         let mut idle = self.inner.idle.borrow_mut();
         while idle.len() < self.inner.ahead {
-            idle.push_back(self.inner.keeper.start(Kind::Run));
+            let trial = self.inner.trial.get().cloned().flatten();
+            idle.push_back(self.inner.keeper.start(Kind::Run, trial));
         }
+    }
+
+    /// Compiles the trial, once, where workers wait long enough to do one.
+    async fn prepare_trial(&self) {
+        if self.inner.ahead == 0 || self.inner.trial.get().is_some() {
+            return;
+        }
+        let code = self.code_of(TRIAL).await.ok();
+        let trial = code.and_then(|code| {
+            let header = JobHeader::new(What::Trial, &[], &code)?;
+            Some([&header.write()[..], &code].concat().into())
+        });
+        // One that cannot be compiled is not tried again: it only saves time.
+        let _ = self.inner.trial.set(trial);
+    }
+
+    /// The compiled code of the bounded copy of a module: kept, or compiled in a worker.
+    async fn code_of(&self, bounded: &[u8]) -> Result<Vec<u8>, CompileFault> {
+        let module = Digest::of(bounded);
+        if let Some(code) = self.inner.cache.as_ref().and_then(|cache| cache.load(module)) {
+            return Ok(code);
+        }
+        let compiling = in_time(DEADLINE, self.compile_in_worker(bounded));
+        let code = compiling.await.ok_or(CompileFault::DeadlinePassed)??;
+        if let Some(cache) = &self.inner.cache {
+            cache.store(module, &code);
+        }
+        Ok(code)
     }
 
     /// The worker that waits longest, or a fresh one.
@@ -110,7 +146,7 @@ impl ProcessExecutor {
             Kind::Run => self.inner.idle.borrow_mut().pop_front(),
             Kind::Compile | Kind::Nursery => None,
         };
-        let started = ready.unwrap_or_else(|| self.inner.keeper.start(kind)).await;
+        let started = ready.unwrap_or_else(|| self.inner.keeper.start(kind, None)).await;
         let started = started.map_err(|_| io::Error::other("nobody starts workers any more"));
         let lease = started.flatten().and_then(Lease::new);
         lease.map_err(|err| RunEnd::Exceeded(format!("no worker could be started: {err}")))
@@ -187,19 +223,9 @@ impl Executor for ProcessExecutor {
     async fn compile(&self, bounded: Vec<u8>) -> Result<Compiled, CompileFault> {
         // What cannot be read is taken for a module that starts by itself, and left to the engine to refuse.
         let starts = Module::read(&bounded).map_or(true, |module| module.has_start());
-        let module = Digest::of(&bounded);
-        let cached = self.inner.cache.as_ref().and_then(|cache| cache.load(module));
-        let code = match cached {
-            Some(code) => code,
-            None => {
-                let compiling = in_time(DEADLINE, self.compile_in_worker(&bounded));
-                let code = compiling.await.ok_or(CompileFault::DeadlinePassed)??;
-                if let Some(cache) = &self.inner.cache {
-                    cache.store(module, &code);
-                }
-                code
-            }
-        };
+        let code = self.code_of(&bounded).await?;
+        // Once in the life of a host; from then on a call finds workers that have all at hand.
+        self.prepare_trial().await;
         Ok(Compiled { code: Rc::new(code), starts })
     }
 
@@ -233,5 +259,17 @@ fn milliseconds(since: Instant) -> f64 {
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inner").field("idle", &self.idle.borrow().len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trial_is_the_module_that_its_text_says() {
+        let text = r#"(module (memory (export "memory") 1)
+            (func (export "sha256") (param i32) (result i32) (local.get 0)))"#;
+        assert_eq!(wat::parse_str(text).unwrap(), TRIAL);
     }
 }

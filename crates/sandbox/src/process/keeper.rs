@@ -4,12 +4,12 @@
 //! long as it has workers. The same thread waits for those that end, so that none stays behind as a zombie.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use futures::channel::oneshot;
@@ -60,8 +60,11 @@ pub(super) struct Process {
 /// A child of this process that was not waited for yet: its id cannot be another's.
 struct Child(Pid);
 
+/// The job that a worker does before it waits for its own, as bytes to send; `None` where it is needed at once.
+pub(super) type Trial = Option<Arc<[u8]>>;
+
 enum Order {
-    Start(Kind, oneshot::Sender<io::Result<Worker>>),
+    Start(Kind, Trial, oneshot::Sender<io::Result<Worker>>),
     Reap(Child, Option<oneshot::Sender<WaitStatus>>),
     Stop,
 }
@@ -85,10 +88,10 @@ impl Keeper {
     }
 
     /// Orders a worker. Whoever drops the receiver does without it, and it is ended.
-    pub(super) fn start(&self, kind: Kind) -> oneshot::Receiver<io::Result<Worker>> {
+    pub(super) fn start(&self, kind: Kind, trial: Trial) -> oneshot::Receiver<io::Result<Worker>> {
         let (reply, worker) = oneshot::channel();
         // Without a thread the reply is dropped, which the receiver sees.
-        let _ = self.orders.send(Order::Start(kind, reply));
+        let _ = self.orders.send(Order::Start(kind, trial, reply));
         worker
     }
 }
@@ -125,8 +128,9 @@ impl Starter {
         loop {
             let order = if stopping { received.try_recv().ok() } else { received.recv().ok() };
             match order {
-                Some(Order::Start(kind, reply)) if !stopping => {
-                    if let Err(Ok(mut unwanted)) = reply.send(self.start(kind)) {
+                Some(Order::Start(kind, trial, reply)) if !stopping => {
+                    let started = self.start(kind).map(|worker| worker.on_trial(trial));
+                    if let Err(Ok(mut unwanted)) = reply.send(started) {
                         unwanted.process.child.take().map(reap);
                     }
                 }
@@ -232,6 +236,15 @@ fn kill(child: &Child) {
 }
 
 impl Worker {
+    fn on_trial(self, trial: Trial) -> Self {
+        if let Some(trial) = trial {
+            // It fits into what the socket holds. Were it sent in part, the worker would take the job for the rest of
+            // it and fail by name; one that has ended is found when it is given its job.
+            let _ = (&self.stream).write_all(&trial);
+        }
+        self
+    }
+
     pub(super) fn into_parts(self) -> (UnixStream, Process) {
         (self.stream, self.process)
     }

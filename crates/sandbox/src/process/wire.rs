@@ -31,6 +31,8 @@ pub(super) struct JobHeader {
 pub(super) enum What {
     /// Compile a module.
     Compile,
+    /// Run compiled code to no end but to have run once; nothing is answered, and a job follows.
+    Trial,
     /// Run compiled code. A module that `starts` by itself is not instantiated before the word.
     Run { abi: Abi, starts: bool },
 }
@@ -49,6 +51,7 @@ impl JobHeader {
         let mut bytes = [0; JOB_HEADER];
         let kind = match self.what {
             What::Compile => [b'C', 0, 0],
+            What::Trial => [b'T', 0, 0],
             What::Run { abi, starts } => [b'R', abi_number(abi), u8::from(starts)],
         };
         bytes[..3].copy_from_slice(&kind);
@@ -65,6 +68,7 @@ impl JobHeader {
         };
         let what = match bytes[0] {
             b'C' => What::Compile,
+            b'T' => What::Trial,
             b'R' => What::Run { abi: *Abi::ALL.get(usize::from(bytes[1]))?, starts: bytes[2] != 0 },
             _ => return None,
         };
@@ -169,6 +173,7 @@ mod tests {
     fn a_job_is_the_one_that_was_given() {
         for what in [
             What::Compile,
+            What::Trial,
             What::Run { abi: Abi::Buffer1, starts: true },
             What::Run { abi: Abi::Diff, starts: false },
         ] {

@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use rustix::stdio::{stdin, stdout};
+use toolshelf_core::abi::Abi;
 use toolshelf_core::call::RunEnd;
 use toolshelf_core::limits::WASM_CHILD_WATCHDOG_MS;
 
@@ -49,12 +50,16 @@ fn work(kind: Kind, parent: Option<i32>) -> io::Result<()> {
 /// Greets, does one job, and answers.
 fn serve(engine: &wasmtime::Engine, isolation: Isolation) -> io::Result<()> {
     write(&Said::Hello(isolation.bits).write())?;
-    let mut header = [0; JOB_HEADER];
-    read(&mut header)?;
+    let mut header = job()?;
+    if header.what == What::Trial {
+        // Everything that a call touches was touched once before the call comes.
+        let start = Start { abi: Abi::Buffer1, inputs: vec![Vec::new()], code: body(header.code_bytes)? };
+        let _ = engine::run(engine, &start);
+        header = job()?;
+    }
     // From here on somebody waits. A kernel's timer ends this process even while the module spins, and even if nobody
     // is left to do it.
     native::end_in(WASM_CHILD_WATCHDOG_MS.div_ceil(1_000));
-    let header = JobHeader::read(header).ok_or(io::ErrorKind::InvalidData)?;
     let [first, second] = header.input_bytes.map(body);
     let (first, second, code) = (first?, second?, body(header.code_bytes)?);
     let answer = match header.what {
@@ -62,6 +67,7 @@ fn serve(engine: &wasmtime::Engine, isolation: Isolation) -> io::Result<()> {
             Ok(code) => Said::Code(code),
             Err(err) => Said::Invalid(format!("{err:#}")),
         },
+        What::Trial => return Err(io::ErrorKind::InvalidData.into()),
         What::Run { abi, starts } => {
             let mut inputs = vec![first, second];
             inputs.truncate(abi.layout().inputs.len());
@@ -81,6 +87,12 @@ fn run(engine: &wasmtime::Engine, start: &Start, starts: bool) -> io::Result<Run
     }
     let ready = ahead.unwrap_or_else(|| Instance::new(engine, start));
     Ok(ready.map_or_else(|end| end, |instance| instance.call(start)))
+}
+
+fn job() -> io::Result<JobHeader> {
+    let mut header = [0; JOB_HEADER];
+    read(&mut header)?;
+    JobHeader::read(header).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 fn body(bytes: u32) -> io::Result<Vec<u8>> {
