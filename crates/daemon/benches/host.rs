@@ -28,6 +28,9 @@ const NODE_ROUNDS: usize = 30;
 const BURST: usize = 200;
 const BURSTS: usize = 5;
 
+/// Calls after which memory, descriptors and processes must be where they were.
+const MANY: usize = 20_000;
+
 const NODE: &str = r#"
 const fs = require("node:fs");
 const { instance } = (() => { const module = new WebAssembly.Module(fs.readFileSync(process.argv[1]));
@@ -62,7 +65,7 @@ async fn measure() {
     for round in 0..ROUNDS + 10 {
         let bare = timed(async { spawn_and_wait(Command::new("/bin/true")) }).await;
         pause(5).await;
-        let cold = timed(async { drop(call(&cold).await) }).await;
+        let cold = timed(async { _ = call(&cold).await }).await;
         // Long enough for the idle workers to be there.
         pause(15).await;
         let mut parts = Timing::default();
@@ -114,6 +117,33 @@ async fn measure() {
     println!("Node over ready: {:.0} times", ms(median(&mut node_times)) / ms(median(&mut ready_times)));
     throughput("cold", &cold).await;
     throughput("ready", &ready).await;
+    steady(&ready).await;
+}
+
+/// What many calls leave behind in this process.
+async fn steady(shelf: &Shelf) {
+    let look = || {
+        let memory = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let pages: usize = memory.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+        let files = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+        let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+        (pages * 4, files, children.map(|pids| pids.split_whitespace().count()).sum::<usize>())
+    };
+    for _ in 0..1_000 {
+        call(shelf).await;
+    }
+    pause(200).await;
+    let before = look();
+    for _ in 0..MANY {
+        call(shelf).await;
+    }
+    pause(200).await;
+    let after = look();
+    println!(
+        "{MANY} calls: memory {} -> {} KB, descriptors {} -> {}, processes {} -> {}",
+        before.0, after.0, before.1, after.1, before.2, after.2
+    );
 }
 
 async fn throughput(name: &str, shelf: &Shelf) {

@@ -106,8 +106,7 @@ fn two_files_are_compared_and_shown_as_a_diff() {
     home.write("b", "same\nnew\nsame\nmore\x1b[31m\n");
     let ran = home.run(&["call", "diff", "--a", "a", "--b", "b"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, " same\n-old\n+new\n same\n+more\u{fffd}[31m\n"));
-    let ran = home.run_with_input(&["call", "diff", "--a", "-", "--b", "b"], b"same\n");
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(home.run_with_input(&["call", "diff", "--a", "-", "--b", "b"], b"same\n").code, 0);
     let blocks = home.run(&["call", "diff", "--a", "a", "--b", "b", "--json"]).json();
     assert_eq!(blocks["blocks"][0]["op"], "equal");
 }

@@ -124,25 +124,40 @@ enum Nursery {
 
 impl Starter {
     fn keep(mut self, received: &mpsc::Receiver<Order>) {
+        // Killed already; they are waited for when there is nothing else to do, so that nobody waits for that.
+        let mut dying = Vec::new();
         let mut stopping = false;
         loop {
-            let order = if stopping { received.try_recv().ok() } else { received.recv().ok() };
+            let order = match received.try_recv() {
+                Ok(order) => order,
+                Err(_) => match dying.pop() {
+                    Some(child) => {
+                        reap(child);
+                        continue;
+                    }
+                    None if stopping => break,
+                    None => match received.recv() {
+                        Ok(order) => order,
+                        Err(_) => break,
+                    },
+                },
+            };
             match order {
-                Some(Order::Start(kind, trial, reply)) if !stopping => {
+                // Nobody is left to take it.
+                Order::Start(..) if stopping => {}
+                Order::Start(kind, trial, reply) => {
                     let started = self.start(kind).map(|worker| worker.on_trial(trial));
                     if let Err(Ok(mut unwanted)) = reply.send(started) {
                         unwanted.process.child.take().map(reap);
                     }
                 }
-                // Nobody is left to take it.
-                Some(Order::Start(..)) => {}
-                Some(Order::Reap(child, told)) => {
-                    if let (Some(status), Some(told)) = (reap(child), told) {
+                Order::Reap(child, None) => dying.push(child),
+                Order::Reap(child, Some(told)) => {
+                    if let Some(status) = reap(child) {
                         let _ = told.send(status);
                     }
                 }
-                Some(Order::Stop) => stopping = true,
-                None => break,
+                Order::Stop => stopping = true,
             }
         }
         self.end_nursery(Nursery::Unwanted);
