@@ -69,6 +69,8 @@ pub enum RunEnd {
     OutOfMemory(String),
     /// The deadline passed and the worker was ended.
     DeadlinePassed,
+    /// The worker could not be started, handed back more than it may, or was ended from outside or by its own limits.
+    Exceeded(String),
     /// The worker ended, or never started, without an answer.
     Silent(String),
 }
@@ -164,6 +166,10 @@ impl RunEnd {
                     "the call ran longer than {WASM_CALL_DEADLINE_MS} ms, which is bounded by the host; its worker was ended"
                 ),
             ),
+            Self::Exceeded(message) => Refusal::new(
+                Code::ResourceExceeded,
+                format!("the call used up what the host grants: {}", cut(&message, 140)),
+            ),
             Self::Silent(message) => Refusal::new(
                 Code::WasmWorkerSilent,
                 format!("the worker ended without an answer: {}", cut(&message, 140)),
@@ -212,6 +218,7 @@ mod tests {
         assert_eq!(code(RunEnd::Trapped("unreachable".into())), Code::WasmTrapped);
         assert_eq!(code(RunEnd::OutOfMemory(String::new())), Code::ResourceExceeded);
         assert_eq!(code(RunEnd::DeadlinePassed), Code::TimeExceeded);
+        assert_eq!(code(RunEnd::Exceeded(String::new())), Code::ResourceExceeded);
         assert_eq!(code(RunEnd::Silent(String::new())), Code::WasmWorkerSilent);
     }
 

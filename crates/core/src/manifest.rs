@@ -116,6 +116,12 @@ impl Manifest {
         json!({ "name": name, "version": version, "tools": entries }).to_string().into_bytes()
     }
 
+    /// The bytes of a `manifest.json` in the canonical form, with every entry.
+    #[must_use]
+    pub fn written(&self) -> Vec<u8> {
+        json!({ "name": self.name, "version": self.version, "tools": self.entries }).to_string().into_bytes()
+    }
+
     fn with_tools(
         name: Option<String>,
         version: Option<String>,

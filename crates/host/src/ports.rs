@@ -4,7 +4,8 @@ use std::future::Future;
 
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::RunEnd;
-use toolshelf_core::refusal::Refusal;
+use toolshelf_core::limits::{WASM_CALL_DEADLINE_MS, WASM_REAP_MS};
+use toolshelf_core::refusal::{Code, Refusal, cut};
 use toolshelf_core::shelf::{FileFault, Hashed};
 
 /// The place where shelves are kept. A shelf is named by a key that is its folder's.
@@ -14,6 +15,11 @@ pub trait ShelfStore {
     /// # Errors
     /// [`Code::StorageUnavailable`](toolshelf_core::Code::StorageUnavailable).
     fn shelves(&self) -> impl Future<Output = Result<Vec<String>, Refusal>>;
+
+    /// The name of a shelf whose manifest gives none.
+    fn default_name(&self, shelf: &str) -> String {
+        shelf.to_owned()
+    }
 
     /// The bytes of a shelf's `manifest.json`.
     ///
@@ -31,6 +37,10 @@ pub trait ShelfStore {
 
 /// Runs modules, each call in an isolate of its own that is used once.
 pub trait Executor {
+    /// How long an isolate that was ended in a loop may go on using a core, in milliseconds. Its place at the gate is
+    /// kept for that time.
+    const REAP_MS: u32 = WASM_REAP_MS;
+
     /// Compiled code. It may be kept and used for any number of calls.
     type Compiled: Clone;
 
@@ -73,6 +83,37 @@ pub enum CompileFault {
     Invalid(String),
     /// The deadline passed first.
     DeadlinePassed,
+    /// Compiling used up what the host grants for it, and says what.
+    TooCostly(String),
+    /// What compiles ended without an answer, and says how.
+    Silent(String),
+}
+
+impl CompileFault {
+    /// The refusal that names the fault.
+    #[must_use]
+    pub fn refusal(self) -> Refusal {
+        let (code, why) = match self {
+            Self::Invalid(message) => {
+                (Code::WasmInvalid, format!("the module does not compile: {}", cut(&message, 140)))
+            }
+            Self::DeadlinePassed => (
+                Code::TimeExceeded,
+                format!(
+                    "compiling took longer than {WASM_CALL_DEADLINE_MS} ms, which is bounded by the host"
+                ),
+            ),
+            Self::TooCostly(message) => (
+                Code::ResourceExceeded,
+                format!("compiling used up what the host grants: {}", cut(&message, 140)),
+            ),
+            Self::Silent(message) => (
+                Code::WasmWorkerSilent,
+                format!("what compiles ended without an answer: {}", cut(&message, 140)),
+            ),
+        };
+        Refusal::new(code, why)
+    }
 }
 
 /// Time.

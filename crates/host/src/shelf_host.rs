@@ -12,9 +12,7 @@ use futures::future::try_join;
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::{Answer, Ran, RunEnd, Timing};
 use toolshelf_core::digest::Digest;
-use toolshelf_core::limits::{
-    WASM_CALL_DEADLINE_MS, WASM_MAX_CONCURRENT_WORKERS, WASM_MAX_QUEUE_DEPTH, WASM_REAP_MS,
-};
+use toolshelf_core::limits::{WASM_CALL_DEADLINE_MS, WASM_MAX_CONCURRENT_WORKERS, WASM_MAX_QUEUE_DEPTH};
 use toolshelf_core::manifest::{Manifest, contained_path};
 use toolshelf_core::module::{Module, bounded};
 use toolshelf_core::refusal::{Code, Refusal, cut};
@@ -118,7 +116,7 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
         let tools = admit_all(&manifest, taken, async |path: &str| self.store.module(key, path).await).await;
         Ok(Shelf {
             dir: key.to_owned(),
-            name: manifest.name.unwrap_or_else(|| key.to_owned()),
+            name: manifest.name.unwrap_or_else(|| self.store.default_name(key)),
             version: manifest.version.unwrap_or_else(|| "0".to_owned()),
             tools,
         })
@@ -241,25 +239,16 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
 
     async fn compile(&self, verified: &Verified) -> Result<E::Compiled, Refusal> {
         let bounded = verified.bounded.clone().unwrap_or_default();
-        let compiled = self.executor.compile(bounded).await.map_err(|fault| match fault {
-            CompileFault::Invalid(message) => Refusal::new(
-                Code::WasmInvalid,
-                format!("the module does not compile: {}", cut(&message, 140)),
-            ),
-            CompileFault::DeadlinePassed => Refusal::new(
-                Code::TimeExceeded,
-                format!(
-                    "compiling took longer than {WASM_CALL_DEADLINE_MS} ms, which is bounded by the host"
-                ),
-            ),
-        })?;
+        let compiled = self.executor.compile(bounded).await.map_err(CompileFault::refusal)?;
         self.compiled.borrow_mut().keep(verified.digest, compiled.clone());
         Ok(compiled)
     }
 
     fn cool(&self, permit: Permit) {
-        if let Some(cooling) = permit.cool() {
-            self.clock.after(WASM_REAP_MS, Box::new(|| cooling.end()));
+        if E::REAP_MS > 0
+            && let Some(cooling) = permit.cool()
+        {
+            self.clock.after(E::REAP_MS, Box::new(|| cooling.end()));
         }
     }
 }

@@ -208,6 +208,8 @@ fn a_module_that_does_not_compile_is_invalid_or_late() {
     let fault = |compile| refused(&host(Isolates { compile: Err(compile), ..Isolates::default() }).0);
     assert_eq!(fault(CompileFault::Invalid("bad body".into())), Code::WasmInvalid);
     assert_eq!(fault(CompileFault::DeadlinePassed), Code::TimeExceeded);
+    assert_eq!(fault(CompileFault::TooCostly("memory".into())), Code::ResourceExceeded);
+    assert_eq!(fault(CompileFault::Silent(String::new())), Code::WasmWorkerSilent);
 }
 
 #[test]
@@ -216,6 +218,7 @@ fn the_end_of_a_run_is_named() {
     assert_eq!(ending(RunEnd::DeadlinePassed), Code::TimeExceeded);
     assert_eq!(ending(RunEnd::Trapped("unreachable".into())), Code::WasmTrapped);
     assert_eq!(ending(RunEnd::OutOfMemory(String::new())), Code::ResourceExceeded);
+    assert_eq!(ending(RunEnd::Exceeded(String::new())), Code::ResourceExceeded);
     assert_eq!(ending(RunEnd::Silent(String::new())), Code::WasmWorkerSilent);
 }
 

@@ -4,6 +4,7 @@
 //! run the cases against itself, so that two hosts cannot drift apart.
 
 pub mod redaction;
+pub mod suite;
 
 use std::collections::BTreeMap;
 

@@ -44,6 +44,7 @@ cargo xtask <command>
   tidy                  check the rules that the compiler does not: layers, crate docs, file lengths, pins
   bench browser         measure calls of tools in headless Chromium
   bench tasks           measure the reducer, and tasks in headless Chromium
+  bench host            measure calls in processes of this computer
   screenshot            write pictures of the page to target/screenshots/, wide and narrow, light and dark
   finish-dist           complete a staged page; Trunk calls it, nobody else needs to
 ";
@@ -61,6 +62,7 @@ enum Command {
     Tidy,
     BenchBrowser,
     BenchTasks,
+    BenchHost,
     Screenshot,
     FinishDist,
 }
@@ -103,6 +105,7 @@ fn parse(mut args: lexopt::Parser) -> Result<Command> {
         ["tidy"] => Command::Tidy,
         ["bench", "browser"] => Command::BenchBrowser,
         ["bench", "tasks"] => Command::BenchTasks,
+        ["bench", "host"] => Command::BenchHost,
         ["screenshot"] => Command::Screenshot,
         ["finish-dist"] => Command::FinishDist,
         other => bail!("there is no command `{}`\n\n{HELP}", other.join(" ")),
@@ -137,6 +140,9 @@ fn execute(command: Command) -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::BenchBrowser => page::bench_browser(),
         Command::BenchTasks => page::bench_tasks(),
+        Command::BenchHost => {
+            sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "host"]))
+        }
         Command::Screenshot => page::screenshot(),
         Command::FinishDist => finish::staged(),
     }
@@ -162,6 +168,7 @@ mod tests {
             ("build-wasm --check", Command::BuildWasm { check: true }),
             ("bench browser", Command::BenchBrowser),
             ("bench tasks", Command::BenchTasks),
+            ("bench host", Command::BenchHost),
         ] {
             assert_eq!(parsed(line).unwrap(), command, "{line}");
         }

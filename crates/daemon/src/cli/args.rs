@@ -1,0 +1,139 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap_complete::Shell;
+
+const MORE_HELP: &str = "\
+Examples:
+  toolshelf call hash --input abc
+  toolshelf call hash < picture.png
+  toolshelf call diff --a old.txt --b new.txt
+  toolshelf --json list | jq '.shelves[].tools[].id'
+  toolshelf build tool.wat && toolshelf pin . && toolshelf --shelf . list
+
+Exit codes:
+  0  done
+  1  refused: the host said no, and why is told
+  2  the command line is not understood
+  3  the module ran and failed, or used up what the host grants
+  4  a file or folder is not there, or cannot be read or written
+
+Settings (environment variables; an empty one counts as unset):
+  TOOLSHELF_SHELF_DIR   the folder of the shelf (also read: VOICEBOX_WASM_SHELF_DIR)
+  TOOLSHELF_CACHE_DIR   the folder of compiled code; it may be deleted at any time
+  TOOLSHELF_DATA_DIR    the folder of this host's keys, and of the shelf where no other is set
+  NO_COLOR              no colours
+
+With nothing set up there are three built-in tools: hash, diff and diff-loose.";
+
+/// WebAssembly tools that are admitted by digest and run in a process of their own.
+///
+/// A tool is a WebAssembly module that imports nothing. Its SHA-256 digest is checked on every call, and every call
+/// runs in a fresh process that has no files, no network and no environment, for at most 5 seconds.
+#[derive(Debug, Parser)]
+#[command(name = "toolshelf", version, after_help = MORE_HELP, arg_required_else_help = true)]
+pub(crate) struct Args {
+    /// Print one JSON value instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// The folder of the shelf, instead of the one in the settings
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) shelf: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the shelf's tools, with a verdict for each
+    ///
+    /// Every module is read and hashed. A tool that is refused is listed with the reason, and makes the exit code 1.
+    List,
+    /// Call a tool
+    ///
+    /// A `buffer-abi/1` tool, such as hash, takes one input: a text, a file, or what is piped in. A `buffer-abi/diff`
+    /// tool takes two files.
+    #[command(
+        after_help = "Examples:\n  toolshelf call hash --input abc\n  toolshelf call hash --file README.md\n  \
+        git show HEAD:a.txt | toolshelf call diff --a - --b a.txt"
+    )]
+    Call(Call),
+    /// Say what a module declares, and whether a shelf would take it
+    Inspect {
+        /// The module
+        file: PathBuf,
+    },
+    /// Write the digests of a shelf's modules into its manifest
+    ///
+    /// Without a manifest.json, one is made of the .wasm files in the folder. Nothing is written if any of the modules
+    /// would be refused.
+    #[command(after_help = "Example:\n  toolshelf pin my-shelf")]
+    Pin {
+        /// The folder of the shelf
+        dir: PathBuf,
+    },
+    /// Build a module from WebAssembly text
+    #[command(after_help = "Example:\n  toolshelf build tool.wat -o my-shelf/tool.wasm")]
+    Build {
+        /// The text
+        file: PathBuf,
+        /// The module to write; by default beside the text
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Check this computer: how calls are shut in here, the cache, the settings
+    Doctor,
+    /// Print a script that completes commands in a shell
+    #[command(
+        after_help = "Example:\n  toolshelf completions bash > ~/.local/share/bash-completion/completions/toolshelf"
+    )]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// A call of a tool. A file named `-` is the standard input.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Call {
+    /// The tool's id
+    pub(crate) tool: String,
+    /// The input, as text
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["file", "a", "b"])]
+    pub(crate) input: Option<String>,
+    /// The file that holds the input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["a", "b"])]
+    pub(crate) file: Option<PathBuf>,
+    /// The file that holds the old text
+    #[arg(long, value_name = "FILE", requires = "b")]
+    pub(crate) a: Option<PathBuf>,
+    /// The file that holds the new text
+    #[arg(long, value_name = "FILE", requires = "a")]
+    pub(crate) b: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::settings;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_lists_every_setting() {
+        for setting in settings::ALL {
+            for name in setting.aliases.iter().chain([&setting.name]) {
+                assert!(MORE_HELP.contains(name), "{name}");
+            }
+            assert!(MORE_HELP.contains(setting.about), "{}", setting.about);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What people and scripts type. A command makes one [`Outcome`]; it is printed here, as text or as one JSON value.
+
+#![expect(clippy::print_stderr, reason = "a command line program reports to its terminal")]
+
+mod args;
+mod build;
+mod call;
+mod doctor;
+mod files;
+mod inspect;
+mod list;
+mod ordered;
+mod outcome;
+mod pin;
+mod script;
+mod show;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+use serde_json::json;
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+use toolshelf_core::refusal::Refusal;
+
+use args::{Args, Command};
+use outcome::{Exit, Outcome};
+use show::Style;
+
+/// Reads the command line, does what it asks for, prints it, and says how it went.
+pub(crate) fn main() -> ExitCode {
+    let args = Args::parse();
+    let style = Style::of_terminal();
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(err) => {
+            eprintln!("toolshelf: {err}");
+            return Exit::Outside.into();
+        }
+    };
+    // One thread: the shelf's engine is made for one, and what takes time happens in other processes.
+    let result = LocalSet::new().block_on(&runtime, execute(args.command, args.shelf, style));
+    let exit = result.as_ref().map_or_else(|refusal| refusal.code.into(), |outcome| outcome.exit);
+    match print(&result, args.json, style) {
+        Ok(()) => exit.into(),
+        // Whoever read has had enough, as `head` has.
+        Err(err) if err.kind() == io::ErrorKind::BrokenPipe => exit.into(),
+        Err(err) => {
+            eprintln!("toolshelf: {err}");
+            Exit::Outside.into()
+        }
+    }
+}
+
+async fn execute(
+    command: Command,
+    shelf: Option<std::path::PathBuf>,
+    style: Style,
+) -> Result<Outcome, Refusal> {
+    match command {
+        Command::List => list::run(shelf, style).await,
+        Command::Call(call) => call::run(shelf, call, style).await,
+        Command::Inspect { file } => inspect::run(&file, style).await,
+        Command::Pin { dir } => pin::run(&dir, style),
+        Command::Build { file, output } => build::run(&file, output, style),
+        Command::Doctor => doctor::run(shelf, style).await,
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "toolshelf", &mut script);
+            let script = String::from_utf8_lossy(&script).into_owned();
+            Ok(Outcome::done(json!({ "ok": true, "script": script }), script))
+        }
+    }
+}
+
+fn print(result: &Result<Outcome, Refusal>, as_json: bool, style: Style) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match result {
+        Ok(outcome) if as_json => writeln!(out, "{}", outcome.json)?,
+        Ok(outcome) => out.write_all(outcome.text.as_bytes())?,
+        Err(refusal) if as_json => writeln!(out, "{}", json!(refusal))?,
+        // What a script reads from the output is never an error's text.
+        Err(refusal) => eprintln!("{}", style.refusal(refusal)),
+    }
+    out.flush()
+}

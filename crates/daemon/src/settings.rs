@@ -1,0 +1,121 @@
+//! Every setting, in one table, and the folders that follow from them (DESIGN 3.6).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use etcetera::BaseStrategy as _;
+
+/// A setting that an environment variable carries.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// The variable.
+    pub(crate) name: &'static str,
+    /// Names that other systems use for the same.
+    pub(crate) aliases: &'static [&'static str],
+    /// What it does.
+    pub(crate) about: &'static str,
+}
+
+/// The folder of the shelf.
+pub(crate) const SHELF_DIR: Setting = Setting {
+    name: "TOOLSHELF_SHELF_DIR",
+    aliases: &["VOICEBOX_WASM_SHELF_DIR"],
+    about: "the folder of the shelf",
+};
+/// The folder of what can be made again.
+pub(crate) const CACHE_DIR: Setting = Setting {
+    name: "TOOLSHELF_CACHE_DIR",
+    aliases: &[],
+    about: "the folder of compiled code; it may be deleted at any time",
+};
+/// The folder of what must be kept.
+pub(crate) const DATA_DIR: Setting = Setting {
+    name: "TOOLSHELF_DATA_DIR",
+    aliases: &[],
+    about: "the folder of this host's keys, and of the shelf where no other is set",
+};
+
+/// The table.
+pub(crate) const ALL: [&Setting; 3] = [&SHELF_DIR, &CACHE_DIR, &DATA_DIR];
+
+impl Setting {
+    /// The value, and the variable that it comes from. An empty variable counts as unset.
+    pub(crate) fn value(&self) -> Option<(&'static str, OsString)> {
+        self.value_in(|name| std::env::var_os(name))
+    }
+
+    fn value_in(&self, variable: impl Fn(&str) -> Option<OsString>) -> Option<(&'static str, OsString)> {
+        let names = std::iter::once(&self.name).chain(self.aliases);
+        names.filter_map(|name| Some((*name, variable(name)?))).find(|(_, value)| !value.is_empty())
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.value().map(|(_, value)| value.into())
+    }
+}
+
+/// Where the shelf's folder is, and why there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShelfDir {
+    /// The folder.
+    pub(crate) path: PathBuf,
+    /// What chose it.
+    pub(crate) from: &'static str,
+}
+
+/// The folder of the shelf: what the caller names, else the setting, else the first of the usual places that is there.
+pub(crate) fn shelf_dir(named: Option<PathBuf>) -> Option<ShelfDir> {
+    if let Some(path) = named {
+        return Some(ShelfDir { path, from: "--shelf" });
+    }
+    if let Some((from, value)) = SHELF_DIR.value() {
+        return Some(ShelfDir { path: value.into(), from });
+    }
+    let usual = data_dir().map(|dir| (dir.join("shelf"), "the usual place"));
+    let seed = std::env::home_dir().map(|home| (home.join(".isocan/modules/wasm-tools"), "Voicebox's place"));
+    let mut places = usual.into_iter().chain(seed);
+    places.find(|(path, _)| path.is_dir()).map(|(path, from)| ShelfDir { path, from })
+}
+
+/// The folder of keys, by the platform's convention where it is not set.
+pub(crate) fn data_dir() -> Option<PathBuf> {
+    DATA_DIR.folder().or_else(|| Some(strategy()?.data_dir().join("toolshelf")))
+}
+
+/// The folder of what can be made again, by the platform's convention where it is not set.
+pub(crate) fn cache_dir() -> Option<PathBuf> {
+    CACHE_DIR.folder().or_else(|| Some(strategy()?.cache_dir().join("toolshelf")))
+}
+
+fn strategy() -> Option<impl etcetera::BaseStrategy> {
+    etcetera::base_strategy::choose_native_strategy().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alias_is_read_where_the_name_is_unset_or_empty() {
+        let of = |variables: &'static [(&str, &str)]| {
+            let value = move |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
+            };
+            SHELF_DIR.value_in(value).map(|(from, value)| (from, value.into_string().unwrap()))
+        };
+        let (name, alias) = ("TOOLSHELF_SHELF_DIR", "VOICEBOX_WASM_SHELF_DIR");
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("TOOLSHELF_SHELF_DIR", "/a")]), Some((name, "/a".to_owned())));
+        let both = of(&[("TOOLSHELF_SHELF_DIR", ""), ("VOICEBOX_WASM_SHELF_DIR", "/b")]);
+        assert_eq!(both, Some((alias, "/b".to_owned())));
+        assert_eq!(of(&[("TOOLSHELF_SHELF_DIR", ""), ("VOICEBOX_WASM_SHELF_DIR", "")]), None);
+    }
+
+    #[test]
+    fn no_two_settings_share_a_name() {
+        let names: Vec<_> =
+            ALL.iter().flat_map(|setting| setting.aliases.iter().chain([&setting.name])).collect();
+        let distinct: std::collections::HashSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+    }
+}

@@ -1,0 +1,58 @@
+//! Each call in a process of its own, which is started ahead, shut in, used once and ended (DESIGN 3.4).
+//!
+//! | part | duty |
+//! |---|---|
+//! | [`ProcessExecutor`] | the engine's port: compiles, prepares and runs in workers |
+//! | `keeper` | the thread that starts and ends the processes |
+//! | `lease` | a worker in the hands of one call, seen from outside |
+//! | `worker` | the worker seen from inside |
+//! | `nursery` | a process that has the engine ready; a worker that is its copy starts in a fraction of the time |
+//! | `shut_in` | limits, Landlock and the filter of system calls |
+//! | `wire` | what goes over the socket |
+
+mod executor;
+mod isolation;
+mod keeper;
+mod lease;
+#[cfg(target_os = "linux")]
+mod nursery;
+mod shut_in;
+mod wire;
+mod worker;
+
+pub use executor::{Compiled, Prepared, ProcessExecutor};
+pub use isolation::Isolation;
+pub use keeper::WorkerProgram;
+pub use worker::worker_main;
+
+/// First argument of a program that is started as a worker. The arguments behind it are for [`worker_main`].
+pub const WORKER_COMMAND: &str = "__worker";
+
+/// Most bytes of compiled code that a compile worker may hand back. No module within the host's bound that people
+/// write comes near it.
+pub const COMPILED_MAX_BYTES: usize = 128 * 1024 * 1024;
+
+/// What a worker is for. Each kind has limits of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Compiles one module.
+    Compile,
+    /// Runs one call.
+    Run,
+    /// Has the engine ready and makes copies of itself, each of which runs one call.
+    Nursery,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Compile => "compile",
+            Self::Run => "run",
+            Self::Nursery => "nursery",
+        }
+    }
+
+    fn of_word(word: &str) -> Option<Self> {
+        [Self::Compile, Self::Run, Self::Nursery].into_iter().find(|kind| kind.word() == word)
+    }
+}
