@@ -72,7 +72,7 @@ pub(crate) fn shelf_dir(named: Option<PathBuf>) -> Option<ShelfDir> {
         return Some(ShelfDir { path: value.into(), from });
     }
     let usual = data_dir().map(|dir| (dir.join("shelf"), "the usual place"));
-    let seed = std::env::home_dir().map(|home| (home.join(".isocan/modules/wasm-tools"), "Voicebox's place"));
+    let seed = std::env::home_dir().map(|home| (home.join(".isocan/modules/wasm-tools"), "an older place"));
     let mut places = usual.into_iter().chain(seed);
     places.find(|(path, _)| path.is_dir()).map(|(path, from)| ShelfDir { path, from })
 }

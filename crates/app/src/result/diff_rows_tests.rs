@@ -1,3 +1,5 @@
+use toolshelf_browser::core::script::Op;
+
 use super::*;
 
 fn block(op: Op, a_line: u32, a_count: u32, b_line: u32, b_count: u32) -> Block {
