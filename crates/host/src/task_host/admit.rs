@@ -41,6 +41,13 @@ struct Reserved<E> {
     mechanism: String,
 }
 
+/// An address that no task has yet.
+pub(super) struct SealedAhead {
+    root: SelectedRoot,
+    owner: String,
+    address: String,
+}
+
 /// What became of an admission.
 enum Admitted {
     /// A new task.
@@ -158,14 +165,17 @@ impl<P: TaskPlatform> Inner<P> {
         call: &CallKey,
     ) -> Result<Admitted, Refusal> {
         let Reserved { slot, executor, root, bounds, mechanism } = reserved;
-        let address = self.seal(&root, owner).await?;
+        let address = match self.take_sealed(&root, owner) {
+            Some(address) => address,
+            None => self.seal(&root, owner).await?,
+        };
         let (config, life, at) = (&self.config, self.platform.life(), self.now());
         let record = TaskRecord {
             address: address.clone(),
             environment: config.environment.clone(),
             placement: Some(config.placement),
             owner: owner.to_owned(),
-            root: root.descriptor,
+            root: root.descriptor.clone(),
             project: config.project.clone(),
             instance: config.instance.clone(),
             call_id: call_id.to_owned(),
@@ -208,7 +218,25 @@ impl<P: TaskPlatform> Inner<P> {
         let reply = Reply::Delegated { task: view, existing: false };
         let run = Rc::clone(self).run(task, executor, slot);
         self.platform.spawner().spawn(Box::pin(run));
+        self.seal_ahead(root, owner);
         Ok(Admitted::New(Box::new(reply)))
+    }
+
+    /// The address that was sealed ahead, if it is for this root and owner.
+    fn take_sealed(&self, root: &SelectedRoot, owner: &str) -> Option<String> {
+        let sealed = self.sealed_ahead.take()?;
+        (sealed.root == *root && sealed.owner == owner).then_some(sealed.address)
+    }
+
+    /// Seals an address for the next task of that root and owner, so that it need not wait for it.
+    fn seal_ahead(self: &Rc<Self>, root: SelectedRoot, owner: &str) {
+        let (inner, owner) = (Rc::clone(self), owner.to_owned());
+        self.platform.spawner().spawn(Box::pin(async move {
+            // Without a key now there may be one later; the next task seals its own.
+            if let Ok(address) = inner.seal(&root, &owner).await {
+                inner.sealed_ahead.replace(Some(SealedAhead { root, owner, address }));
+            }
+        }));
     }
 
     async fn seal(&self, root: &SelectedRoot, owner: &str) -> Result<String, Refusal> {

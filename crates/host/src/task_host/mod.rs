@@ -52,6 +52,7 @@ pub mod signal;
 mod stop;
 
 use active::Active;
+use admit::SealedAhead;
 use capacity::Capacity;
 pub use config::{Redact, TaskHostConfig};
 use in_flight::InFlight;
@@ -80,6 +81,7 @@ struct Inner<P> {
     tasks: RefCell<BTreeMap<String, Rc<Active>>>,
     capacity: Capacity,
     in_flight: InFlight,
+    sealed_ahead: RefCell<Option<SealedAhead>>,
 }
 
 impl<P: TaskPlatform> fmt::Debug for TaskHost<P> {
@@ -96,8 +98,8 @@ impl<P: TaskPlatform> TaskHost<P> {
     /// A host over the platform's ports, with the bounds of its placement.
     pub fn new(config: TaskHostConfig, platform: P) -> Self {
         let capacity = Capacity::new(config.placement.bounds().max_active_tasks);
-        let (tasks, in_flight) = (RefCell::default(), InFlight::default());
-        Self { inner: Rc::new(Inner { config, platform, tasks, capacity, in_flight }) }
+        let (tasks, in_flight, sealed_ahead) = (RefCell::default(), InFlight::default(), RefCell::default());
+        Self { inner: Rc::new(Inner { config, platform, tasks, capacity, in_flight, sealed_ahead }) }
     }
 
     /// What tells this host from another.
