@@ -57,8 +57,7 @@ pub fn install(load: impl Fn() -> LocalBoxFuture<'static, Result<Object, Refusal
 }
 
 fn constants() -> Object {
-    let abi = js::plain(&json!({ "hash": Abi::Buffer1.row(), "diff": Abi::Diff.row() }));
-    let constants = js::object(&[("MEASURED_ABI", abi)]);
+    let constants = js::object(&[("MEASURED_ABI", js::plain(&measured_abi()))]);
     for (name, bound) in BOUNDS {
         let _ = Reflect::set(&constants, &(*name).into(), &JsValue::from_f64(*bound));
     }
@@ -193,8 +192,13 @@ impl Toolshelf {
     }
 }
 
+/// The well-known tools with the rows of their ABIs.
+pub(crate) fn measured_abi() -> Value {
+    json!({ "hash": Abi::Buffer1.row(), "diff": Abi::Diff.row() })
+}
+
 /// The bounds, as constants of the API.
-const BOUNDS: &[(&str, f64)] = &[
+pub(crate) const BOUNDS: &[(&str, f64)] = &[
     ("WASM_CALL_DEADLINE_MS", limits::WASM_CALL_DEADLINE_MS as f64),
     ("WASM_MODULE_MAX_BYTES", limits::WASM_MODULE_MAX_BYTES as f64),
     ("WASM_CHILD_MAX_STDOUT_BYTES", limits::WASM_CHILD_MAX_STDOUT_BYTES as f64),

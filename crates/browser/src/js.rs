@@ -40,6 +40,11 @@ pub(crate) fn global(key: &str) -> JsValue {
     get(&js_sys::global(), key)
 }
 
+/// The page's `localStorage`; `None` where the browser gives none, and in a worker.
+pub(crate) fn local_storage() -> Option<web_sys::Storage> {
+    web_sys::window()?.local_storage().ok()?
+}
+
 /// The name of a thrown error, for example `NotFoundError`.
 pub(crate) fn error_name(thrown: &JsValue) -> String {
     get(thrown, "name").as_string().unwrap_or_default()

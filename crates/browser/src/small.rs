@@ -7,6 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolshelf_core::shelf::FileFault;
 
+use crate::js;
+
 /// Largest module that is kept here, in bytes.
 const SMALL_MAX_BYTES: usize = 64 * 1024;
 
@@ -19,8 +21,7 @@ pub(crate) struct SmallModules {
 impl SmallModules {
     /// The area of this origin; `None` where the browser gives none.
     pub(crate) fn open() -> Option<Self> {
-        let area = web_sys::window()?.local_storage().ok()??;
-        Some(Self { area })
+        Some(Self { area: js::local_storage()? })
     }
 
     /// Copies a module here, unless it is too large.

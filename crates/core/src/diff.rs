@@ -19,7 +19,9 @@ pub struct Lines {
 }
 
 impl Lines {
-    fn new(text: Arc<[u8]>) -> Self {
+    /// The lines of `text`.
+    #[must_use]
+    pub fn new(text: Arc<[u8]>) -> Self {
         let ends = lines(&text).scan(0, |end, line| {
             *end += line.len();
             Some(*end)
@@ -59,6 +61,11 @@ impl Lines {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.text.len()
+    }
+
+    /// Those of the `count` lines from `start` on that are really there.
+    pub fn part(&self, start: u32, count: u32) -> impl Iterator<Item = &[u8]> {
+        self.range(start, count).map(|line| self.get(line))
     }
 
     fn range(&self, start: u32, count: u32) -> Range<usize> {

@@ -101,6 +101,16 @@ impl Draft {
         task.check(&entry)?;
         Ok(entry)
     }
+
+    /// The record that `task` is after this, at position `seq`. For journals that keep records.
+    ///
+    /// # Errors
+    /// A [`ReduceFault`] when it cannot follow.
+    pub fn record_after(&self, mut task: Reducer, seq: u64) -> Result<TaskRecord, ReduceFault> {
+        let entry = self.entry(&task, seq)?;
+        task.apply(&entry)?;
+        task.into_record().ok_or(ReduceFault::NoLiveAdmission)
+    }
 }
 
 /// Names a call for good: environment, key epoch, owner and call id, with NULs between them, so that `("a:b", "c")` and

@@ -90,7 +90,7 @@ impl AreaJournal {
             return Err(JournalFault::CallTaken(taken));
         }
         let address = &draft.event.address;
-        let record = follow(Reducer::new(&**address), draft)?;
+        let record = draft.record_after(Reducer::new(&**address), 1)?;
         let task = [TASK, address].concat();
         self.write(&task, &text(&record)?)?;
         self.write(&[CALL, call].concat(), address).inspect_err(|_| {
@@ -105,7 +105,7 @@ impl AreaJournal {
         let address = &draft.event.address;
         let record = self.find(address)?.ok_or(ReduceFault::NoLiveAdmission)?;
         // The storage holds no positions; the record's state says what can follow.
-        let record = follow(Reducer::resume(record, 0), draft)?;
+        let record = draft.record_after(Reducer::resume(record, 0), 1)?;
         self.write(&[TASK, address].concat(), &text(&record)?)?;
         Ok(record)
     }
@@ -137,13 +137,6 @@ impl Journal for AreaJournal {
         let below: Vec<_> = below.collect();
         Ok(below.into_iter().rev().take(limit).collect())
     }
-}
-
-/// The record after `draft`.
-fn follow(mut reducer: Reducer, draft: &Draft) -> Result<TaskRecord, JournalFault> {
-    let entry = draft.entry(&reducer, 1)?;
-    reducer.apply(&entry)?;
-    reducer.into_record().ok_or_else(|| fault("nothing to write"))
 }
 
 /// The key of the call that delegated a task: the address says which key sealed it.

@@ -130,7 +130,7 @@ async fn keep(options: &JsValue, database: Option<&str>) -> Result<Kept, Refusal
                         let _ = others.post_message(&address.into());
                     }
                 });
-                let journal = PageJournal::of_database(Rc::new(store), written);
+                let journal = PageJournal::new(Some(Rc::new(store)), written);
                 return Ok(Kept { journal, sealer, channel, persistent: true });
             }
             Err(_) if flag("orMemory") => {}

@@ -6,10 +6,8 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};
 use toolshelf_core::RootDescriptor;
-use toolshelf_core::abi::Abi;
 use toolshelf_core::address::ADDRESS_MAX_CHARS;
 use toolshelf_core::declare::RESERVED_NAMES;
-use toolshelf_core::limits;
 use toolshelf_core::placement::{
     PLACEMENT_BOUNDS, Placement, placement_for_environment, validate_placement_bounds,
 };
@@ -25,6 +23,7 @@ use toolshelf_host::{Caller, Dispatcher, PlacementHost, Reply};
 use wasm_bindgen::prelude::*;
 
 use super::value;
+use crate::console::{BOUNDS, measured_abi};
 use crate::js;
 
 /// All constants of the package in one object.
@@ -36,31 +35,26 @@ pub fn tables() -> JsValue {
     let codes = Code::ALL.iter().map(|code| {
         (code.as_str().to_owned(), json!({ "meaning": code.meaning(), "remedy": code.remedy() }))
     });
-    js::plain(&json!({
+    let mut tables = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "placementBounds": placements.collect::<Map<_, _>>(),
-        "measuredAbi": { "hash": Abi::Buffer1.row(), "diff": Abi::Diff.row() },
+        "measuredAbi": measured_abi(),
         "refusalCodes": codes.collect::<Map<_, _>>(),
         "reservedNames": RESERVED_NAMES,
         "taskTools": TASK_TOOLS,
         "taskStates": TaskState::ALL,
         "limits": {
-            "WASM_CALL_DEADLINE_MS": limits::WASM_CALL_DEADLINE_MS,
-            "WASM_MODULE_MAX_BYTES": limits::WASM_MODULE_MAX_BYTES,
-            "WASM_CHILD_MAX_STDOUT_BYTES": limits::WASM_CHILD_MAX_STDOUT_BYTES,
-            "WASM_CHILD_WATCHDOG_MS": limits::WASM_CHILD_WATCHDOG_MS,
-            "WASM_MEMORY_MAX_BYTES": limits::WASM_MEMORY_MAX_BYTES,
-            "WASM_MAX_CONCURRENT_WORKERS": limits::WASM_MAX_CONCURRENT_WORKERS,
-            "WASM_MAX_QUEUE_DEPTH": limits::WASM_MAX_QUEUE_DEPTH,
-            "MANIFEST_MAX_BYTES": limits::MANIFEST_MAX_BYTES,
-            "SHELF_MAX_TOOLS": limits::SHELF_MAX_TOOLS,
             "TASK_MAX_BYTES": TASK_MAX_BYTES,
             "AGENT_MAX_CHARS": AGENT_MAX_CHARS,
             "CALL_ID_MAX_CHARS": CALL_ID_MAX_CHARS,
             "ADDRESS_MAX_CHARS": ADDRESS_MAX_CHARS,
             "NOTE_MAX_CHARS": NOTE_MAX_CHARS,
         },
-    }))
+    });
+    for (name, bound) in BOUNDS {
+        tables["limits"][name] = json!(bound);
+    }
+    js::plain(&tables)
 }
 
 /// A refusal, for refusals that `index.js` makes itself.

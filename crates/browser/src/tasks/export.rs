@@ -21,8 +21,8 @@ use web_sys::{Blob, File};
 
 use super::folders::own;
 use super::{BATCH, Tasks, unreadable};
-use crate::pick;
 use crate::storage::ShelfRecord;
+use crate::{js, pick};
 
 /// What the file says it is.
 const FORMAT: &str = "toolshelf-export/1";
@@ -116,7 +116,7 @@ impl Tasks {
         self.each_log(|log| add("task", json(&log))).await?;
         parts.push(&"\n]}\n".into());
         Blob::new_with_str_sequence(&parts)
-            .map_err(|thrown| Refusal::new(Code::StorageUnavailable, crate::js::message(&thrown)))
+            .map_err(|thrown| Refusal::new(Code::StorageUnavailable, js::message(&thrown)))
     }
 
     /// Hands over the log of each task, the newest first.
@@ -268,7 +268,7 @@ fn check_log(log: Vec<Written>) -> Result<Checked, Refusal> {
 }
 
 fn settings() -> Vec<(String, String)> {
-    let Some(area) = area() else { return Vec::new() };
+    let Some(area) = js::local_storage() else { return Vec::new() };
     let keys = (0..area.length().unwrap_or_default()).filter_map(|index| area.key(index).ok().flatten());
     let keys = keys.filter(|key| key.starts_with(SETTINGS));
     keys.filter_map(|key| Some((key.clone(), area.get_item(&key).ok()??))).collect()
@@ -276,13 +276,9 @@ fn settings() -> Vec<(String, String)> {
 
 /// A choice that was made here stays.
 fn set(name: &str, value: &str) {
-    if let Some(area) = area().filter(|area| matches!(area.get_item(name), Ok(None))) {
+    if let Some(area) = js::local_storage().filter(|area| matches!(area.get_item(name), Ok(None))) {
         let _ = area.set_item(name, value);
     }
-}
-
-fn area() -> Option<web_sys::Storage> {
-    web_sys::window()?.local_storage().ok()?
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -204,7 +204,7 @@ impl Folders {
     /// Gives new tasks this folder.
     pub fn select(&self, root: &RootDescriptor) {
         *self.inner.selected.borrow_mut() = root.clone();
-        if let (Some(area), Ok(text)) = (area(), serde_json::to_string(root)) {
+        if let (Some(area), Ok(text)) = (js::local_storage(), serde_json::to_string(root)) {
             // Without room for it, the choice holds until the page is gone.
             let _ = area.set_item(SELECTED, &text);
         }
@@ -373,12 +373,8 @@ fn same(one: &RootDescriptor, other: &RootDescriptor) -> bool {
     one.is_contained_in(&other.to_string())
 }
 
-fn area() -> Option<web_sys::Storage> {
-    web_sys::window()?.local_storage().ok()?
-}
-
 fn setting() -> Option<String> {
-    area()?.get_item(SELECTED).ok()?
+    js::local_storage()?.get_item(SELECTED).ok()?
 }
 
 fn missing(path: &str) -> Refusal {

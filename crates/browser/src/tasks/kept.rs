@@ -8,7 +8,6 @@ use toolshelf_host::MemoryJournal;
 use toolshelf_host::task_ports::{CallKey, Draft, Durability, Journal, JournalFault, Placed};
 
 use super::journal::IdbJournal;
-#[cfg(feature = "api")]
 use super::store::TaskStore;
 #[cfg(feature = "api")]
 use crate::api::area::AreaJournal;
@@ -29,9 +28,10 @@ enum Kept {
 }
 
 impl PageJournal {
-    /// A journal in IndexedDB, or in memory. `written` is told the address of each task of which something was written.
-    pub fn new(database: Option<IdbJournal>, written: Rc<dyn Fn(&str)>) -> Self {
-        let kept = database.map_or_else(|| Kept::Memory(MemoryJournal::default()), Kept::Database);
+    /// A journal in `store`, or in memory where there is none. `written` is told the address of each task of which something was written.
+    pub fn new(store: Option<Rc<TaskStore>>, written: Rc<dyn Fn(&str)>) -> Self {
+        let database = store.map(|store| Kept::Database(IdbJournal::new(store)));
+        let kept = database.unwrap_or_else(|| Kept::Memory(MemoryJournal::default()));
         Self { kept, written }
     }
 
@@ -47,11 +47,6 @@ impl PageJournal {
 
 #[cfg(feature = "api")]
 impl PageJournal {
-    /// A journal in an open database.
-    pub(crate) fn of_database(store: Rc<TaskStore>, written: Rc<dyn Fn(&str)>) -> Self {
-        Self { kept: Kept::Database(IdbJournal::new(store)), written }
-    }
-
     /// A journal in that memory, which others may share.
     pub(crate) fn of_memory(memory: MemoryJournal) -> Self {
         Self { kept: Kept::Memory(memory), written: Rc::new(|_| ()) }

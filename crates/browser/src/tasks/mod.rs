@@ -57,7 +57,6 @@ pub use self::folders::{Access, Entry, Folder, Folders, Stored};
 pub use self::listing::{Delegation, Detail, Environment, Filter, Moment, Page, Row};
 
 use self::executor::PageExecutor;
-use self::journal::IdbJournal;
 use self::kept::PageJournal;
 use self::life::PageLife;
 use self::model::Model;
@@ -115,7 +114,7 @@ impl Tasks {
                 listeners.tell(&Some(address.to_owned()));
             })
         };
-        let journal = PageJournal::new(store.clone().map(IdbJournal::new), written);
+        let journal = PageJournal::new(store.clone(), written);
         let model = Model::find().await;
         let host = match WebSealer::open(store.as_deref()).await {
             Ok(sealer) => {
@@ -133,7 +132,9 @@ impl Tasks {
             Err(refusal) => Err(refusal),
         };
         // A shelf that was never read knows no tools; what stands against reading it shows in its own panel.
-        let _ = shelf.read().await;
+        if shelf.known_tools().is_empty() {
+            let _ = shelf.read().await;
+        }
         let inner = Rc::new_cyclic(|inner: &Weak<Inner>| {
             let inner = inner.clone();
             let _on_message = tabs.listen(move |heard| {

@@ -31,6 +31,12 @@ pub(super) struct PickedFolder {
 }
 
 impl PickedFolder {
+    /// The folder as it is kept under `id`.
+    fn read(id: String, value: &JsValue) -> Self {
+        let label = js::get(value, "label").as_string().unwrap_or_default();
+        Self { id, label, handle: Directory(js::get(value, "handle")) }
+    }
+
     pub(super) fn root(&self) -> RootDescriptor {
         RootDescriptor::Handle { id: self.id.clone(), label: Some(self.label.clone()) }
     }
@@ -71,10 +77,8 @@ impl PickedFolders {
         };
         let (keys, values) = read.await.map_err(unreadable)?;
         let found = keys.into_iter().zip(values).filter_map(|(key, value)| {
-            let label = js::get(&value, "label").as_string().unwrap_or_default();
-            let folder =
-                PickedFolder { id: key.as_string()?, label, handle: Directory(js::get(&value, "handle")) };
             let order = js::get(&value, "order").as_f64().unwrap_or_default() as u64;
+            let folder = PickedFolder::read(key.as_string()?, &value);
             Some(((order, folder.id.clone()), folder))
         });
         let mut sorted = BTreeMap::new();
@@ -87,8 +91,14 @@ impl PickedFolders {
         let RootDescriptor::Handle { id, .. } = root else {
             return Err(Refusal::new(Code::InvalidArgument, "this is no picked folder"));
         };
-        let known = self.all().await?.into_iter().find(|folder| folder.id == *id);
-        known.ok_or_else(|| {
+        let value = match &self.store {
+            Some(store) => {
+                let read = async { reading_one(&store.database, HANDLES)?.get(JsValue::from_str(id))?.await };
+                read.await.map_err(unreadable)?
+            }
+            None => None,
+        };
+        value.map(|value| PickedFolder::read(id.clone(), &value)).ok_or_else(|| {
             Refusal::new(Code::TaskRootUnavailable, "the folder is not known any more; pick it again")
         })
     }

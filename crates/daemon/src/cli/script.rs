@@ -2,30 +2,29 @@
 
 use std::fmt::Write as _;
 
-use toolshelf_core::script::{Block, Op, lines};
+use toolshelf_core::diff::{CONTEXT, Lines};
+use toolshelf_core::script::{Block, Op};
 
 use super::show::{Style, printable};
 
-/// Equal lines that are shown around what differs.
-const CONTEXT: usize = 3;
-
 /// The script over its two texts. Blocks that speak of lines that are not there show fewer.
 pub(crate) fn shown(blocks: &[Block], a: &[u8], b: &[u8], style: Style) -> String {
-    let (a, b): (Vec<&[u8]>, Vec<&[u8]>) = (lines(a).collect(), lines(b).collect());
+    let (a, b) = (Lines::new(a.into()), Lines::new(b.into()));
     let mut text = String::new();
     for (index, block) in blocks.iter().enumerate() {
         match block.op {
             Op::Equal => {
                 let (first, last) = (index == 0, index + 1 == blocks.len());
-                equal(&mut text, part(&a, block.a_line, block.a_count), first, last, style);
+                let equal_lines: Vec<_> = a.part(block.a_line, block.a_count).collect();
+                equal(&mut text, &equal_lines, first, last, style);
             }
             Op::Delete => {
-                for line in part(&a, block.a_line, block.a_count) {
+                for line in a.part(block.a_line, block.a_count) {
                     let _ = writeln!(text, "{}", style.bad(&format!("-{}", one(line))));
                 }
             }
             Op::Insert => {
-                for line in part(&b, block.b_line, block.b_count) {
+                for line in b.part(block.b_line, block.b_count) {
                     let _ = writeln!(text, "{}", style.good(&format!("+{}", one(line))));
                 }
             }
@@ -50,12 +49,6 @@ fn equal(text: &mut String, lines: &[&[u8]], first: bool, last: bool, style: Sty
         }
         let _ = writeln!(text, " {}", one(line));
     }
-}
-
-fn part<'a, 'b>(lines: &'b [&'a [u8]], from: u32, count: u32) -> &'b [&'a [u8]] {
-    let from = (from as usize).min(lines.len());
-    let to = from.saturating_add(count as usize).min(lines.len());
-    &lines[from..to]
 }
 
 fn one(line: &[u8]) -> String {

@@ -81,18 +81,12 @@ impl Kept {
     /// What is kept after `draft`, unless that cannot follow.
     fn after(self, draft: &Draft) -> Result<Self, JournalFault> {
         let changes = self.changes + 1;
-        let mut reducer = Reducer::resume(self.record, self.changes);
-        let entry = draft.entry(&reducer, changes)?;
-        reducer.apply(&entry)?;
-        let record = reducer.into_record().ok_or(ReduceFault::NoLiveAdmission)?;
+        let record = draft.record_after(Reducer::resume(self.record, self.changes), changes)?;
         Ok(Self { changes, record, ..self })
     }
 
     fn created(draft: &Draft, call: &CallKey, position: u64) -> Result<Self, JournalFault> {
-        let mut reducer = Reducer::new(&*draft.event.address);
-        let entry = draft.entry(&reducer, 1)?;
-        reducer.apply(&entry)?;
-        let record = reducer.into_record().ok_or(ReduceFault::NoLiveAdmission)?;
+        let record = draft.record_after(Reducer::new(&*draft.event.address), 1)?;
         Ok(Self { position: position as f64, changes: 1, call: Some(call.as_str().to_owned()), record })
     }
 }
