@@ -22,6 +22,7 @@
 //! | [`placement`] | where a task runs, and how much it may ask for there |
 //! | [`root`] | the folder that a task works in, and who reaches it |
 //! | [`task`] | what is asked, what is recorded, and how a log becomes a record and a view |
+//! | [`live`] | what a companion tells of itself, and the frames of its live session |
 //! | [`address`] | sealed addresses: what a task's owner holds in hand |
 //! | [`redact`] | taking secrets out of what is written anywhere |
 
@@ -32,6 +33,7 @@ pub mod declare;
 pub mod diff;
 pub mod digest;
 pub mod limits;
+pub mod live;
 pub mod manifest;
 pub mod module;
 pub mod patch;

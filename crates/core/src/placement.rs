@@ -23,7 +23,7 @@ pub enum Placement {
 }
 
 /// What one placement grants to tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementBounds {
     /// The deadline that an executor gets when it does not name one, in milliseconds.

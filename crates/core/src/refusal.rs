@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use serde::de::Error as _;
 use serde::ser::SerializeStruct as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A "no" with its reason. On the wire: `{ok: false, refused: "<code>", why: "<sentence>"}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,19 @@ impl Serialize for Refusal {
         object.serialize_field("refused", self.code.as_str())?;
         object.serialize_field("why", &self.why)?;
         object.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Refusal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Wire {
+            refused: String,
+            why: String,
+        }
+        let Wire { refused, why } = Wire::deserialize(deserializer)?;
+        let code = Code::parse(&refused).ok_or_else(|| D::Error::custom("an unknown refusal code"))?;
+        Ok(Self { code, why })
     }
 }
 
@@ -262,6 +276,36 @@ codes! {
     UnsupportedRuntimeCapability = "unsupported-runtime-capability",
         "The agent needs what this runtime does not have.",
         "Choose another placement.";
+    MissingArgument = "missing-argument",
+        "An argument that the call needs is not there.",
+        "Give the argument that the sentence names.";
+    BearerRefused = "bearer-refused",
+        "The request has no bearer token, or one that was never issued.",
+        "Open the link that `toolshelf serve` prints, or send the token of the data folder.";
+    ExecutorUnauthenticated = "executor-unauthenticated",
+        "A connection did not say hello in time.",
+        "Send a `hello` frame with the token first.";
+    HostNotAllowed = "host-not-allowed",
+        "The request was sent to a host name that the companion does not serve.",
+        "Use the address that `toolshelf serve` prints.";
+    OriginNotAllowed = "origin-not-allowed",
+        "The request comes from a page of another origin.",
+        "Use the page that the companion serves.";
+    InvalidFrame = "invalid-frame",
+        "A frame or a body is not JSON, not of the form that is asked for, or too long.",
+        "Compare what was sent with the documentation.";
+    UnknownRoute = "unknown-route",
+        "The companion serves nothing there, or not by that method.",
+        "Look at the list of routes, `/v1/openapi.json`.";
+    MachineUnreachable = "machine-unreachable",
+        "The companion does not answer.",
+        "Start it with `toolshelf serve`, then connect again.";
+    ConfigInvalid = "config-invalid",
+        "`toolshelf.toml` cannot be read, or says something that no setting takes.",
+        "Mend the line that the sentence names.";
+    ListenFailed = "listen-failed",
+        "The address cannot be listened on.",
+        "Choose another one with `--listen`, or end the program that has it.";
 }
 
 impl fmt::Display for Code {

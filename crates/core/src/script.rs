@@ -3,7 +3,8 @@
 //! Source: the reference facts, A3. A block is little-endian `u8 op`, `u32 aLine`, `u32 aCount`, `u32 bLine`,
 //! `u32 bCount`; lines count from 0. The terminator is the one byte 255 and counts towards the returned length.
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Size of a block, in bytes.
 pub const BLOCK_BYTES: usize = 17;
@@ -24,7 +25,7 @@ pub enum Op {
 }
 
 /// One block of a script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Block {
     /// What the block says.
@@ -46,6 +47,26 @@ impl Serialize for Op {
             Self::Delete => serializer.serialize_str("delete"),
             Self::Insert => serializer.serialize_str("insert"),
             Self::Unknown(op) => serializer.serialize_u8(*op),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Op {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Wire {
+            Name(String),
+            Number(u8),
+        }
+        match Wire::deserialize(deserializer)? {
+            Wire::Name(name) => match name.as_str() {
+                "equal" => Ok(Self::Equal),
+                "delete" => Ok(Self::Delete),
+                "insert" => Ok(Self::Insert),
+                _ => Err(D::Error::custom("an unknown kind of block")),
+            },
+            Wire::Number(number) => Ok(Self::Unknown(number)),
         }
     }
 }

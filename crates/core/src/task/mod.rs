@@ -6,10 +6,12 @@
 //! | [`record`] | states, records, events and the entries of the log, in their wire forms |
 //! | [`reduce`] | from the entries of a log to the record of a task |
 //! | [`view`] | what the owner of a task is shown |
+//! | [`listing`] | lists of tasks for their owner, in their wire forms |
 //! | [`tool_call`] | what a task asks of a shelf tool |
 //! | [`time`] | how moments are written |
 
 pub mod input;
+pub mod listing;
 pub mod record;
 pub mod reduce;
 pub mod time;

@@ -1,0 +1,212 @@
+//! What a companion tells of itself, and the frames of its live session.
+//!
+//! Source: the reference facts, A7. Frames are JSON objects with a `type`, in text messages of a WebSocket at `/live`.
+//! A client says [`hello`](ClientFrame::Hello) first; the server answers [`state`](ServerFrame::State) or
+//! [`refused`](ServerFrame::Refused), after which it closes with 1008.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::placement::{Placement, PlacementBounds};
+use crate::refusal::Refusal;
+use crate::root::RootDescriptor;
+use crate::task::TaskView;
+
+/// Longest frame, in bytes: two inputs of 64 KiB in which every byte is escaped, and some room.
+pub const LIVE_FRAME_MAX_BYTES: usize = 1024 * 1024;
+/// How long a connection may take to say hello, in milliseconds.
+pub const LIVE_HELLO_MS: u32 = 5_000;
+/// So much of a tool's output stands in a [`CallNotice`], in bytes; the full output goes to whoever called.
+pub const NOTICE_OUTPUT_MAX_BYTES: usize = 4_096;
+
+/// What a client sends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+pub enum ClientFrame {
+    /// Who it is. The first frame.
+    Hello {
+        /// The companion's token.
+        bearer: String,
+    },
+    /// What a person said.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// A command: `list_extensions`, `call_extension`, `delegate_task`, `task_status`, `cancel_task`, or a tool's id.
+    #[serde(rename_all = "camelCase")]
+    Call {
+        /// The client's name of the call; the answer repeats it.
+        call_id: String,
+        /// The command.
+        name: String,
+        /// Its arguments.
+        #[serde(default)]
+        args: Map<String, Value>,
+    },
+}
+
+/// What a server sends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum ServerFrame {
+    /// The session is ready, and these tools can be called in it.
+    State {
+        /// Always `"ready"`.
+        state: String,
+        /// The declarations of the shelf: `{name, description, parameters}`.
+        tools: Vec<Value>,
+        /// The companion's version.
+        version: String,
+    },
+    /// Words for the person.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// Tools were called: in this session, in another one, over HTTP, by a task or from the command line.
+    Tool {
+        /// The calls.
+        calls: Vec<CallNotice>,
+    },
+    /// The shelf has changed on disk. The declarations of this session are these from now on.
+    Shelf {
+        /// As in [`State`](Self::State).
+        tools: Vec<Value>,
+    },
+    /// A task of this client's owner has changed.
+    Task {
+        /// What its owner is shown.
+        task: Box<TaskView>,
+    },
+    /// The answer to a [`Call`](ClientFrame::Call): `{ok: true, ...}` or a refusal.
+    #[serde(rename_all = "camelCase")]
+    Result {
+        /// The client's name of the call.
+        call_id: String,
+        /// The answer.
+        result: Value,
+    },
+    /// The connection is refused, and closed after this.
+    Refused {
+        /// The refusal's code.
+        refused: String,
+        /// Its sentence.
+        why: String,
+    },
+}
+
+impl ServerFrame {
+    /// The frame that refuses a connection.
+    #[must_use]
+    pub fn refused(refusal: &Refusal) -> Self {
+        Self::Refused { refused: refusal.code.as_str().to_owned(), why: refusal.why.clone() }
+    }
+}
+
+/// Where a call came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallOrigin {
+    /// A live session.
+    Live,
+    /// The HTTP API.
+    Http,
+    /// The command line.
+    Cli,
+    /// A task.
+    Task,
+}
+
+/// A tool call that has ended, as everybody who watches the companion hears of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallNotice {
+    /// The tool's id.
+    pub name: String,
+    /// Whether it answered.
+    pub ok: bool,
+    /// The beginning of its output as text, at most [`NOTICE_OUTPUT_MAX_BYTES`]; empty when it was refused.
+    pub output: String,
+    /// Wall-clock time of the whole call, in milliseconds; never negative.
+    pub duration_ms: f64,
+    /// Where it came from.
+    pub from: CallOrigin,
+    /// Digest of the module that ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The refusal's code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// The refusal's sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// The environment that a companion is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineEnvironment {
+    /// Its key: `env_` and 16 hexadecimal digits.
+    pub key: String,
+    /// Its placement: `machine`.
+    pub placement: Placement,
+    /// What it is called: the machine's name.
+    pub label: String,
+    /// What that placement grants.
+    pub bounds: PlacementBounds,
+    /// How many tasks hold a place now.
+    pub active: usize,
+    /// The folders that tasks can work in; new tasks get the first unless they name another.
+    pub roots: Vec<MachineRoot>,
+    /// The agents that tasks can be given to, besides the shelf's tools.
+    pub agents: Vec<AgentInfo>,
+    /// The companion's version.
+    pub version: String,
+}
+
+/// A folder that tasks can work in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineRoot {
+    /// The root, of the kind `machine`.
+    pub root: RootDescriptor,
+    /// Whether it can be used now.
+    pub available: bool,
+}
+
+/// An agent of `toolshelf.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentInfo {
+    /// Its name.
+    pub name: String,
+    /// What it does, in its owner's words; may be empty.
+    pub description: String,
+    /// The deadline that its tasks get when they name none, in milliseconds.
+    pub deadline_ms: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn frames_have_their_documented_form() {
+        let hello: ClientFrame = serde_json::from_value(json!({"type": "hello", "bearer": "t"})).unwrap();
+        assert_eq!(hello, ClientFrame::Hello { bearer: "t".into() });
+        let call = json!({"type": "call", "callId": "1", "name": "list_extensions"});
+        assert!(
+            matches!(serde_json::from_value(call).unwrap(), ClientFrame::Call { args, .. } if args.is_empty())
+        );
+        for bad in
+            [json!({"type": "hello"}), json!({"type": "hello", "bearer": "t", "x": 1}), json!({}), json!([])]
+        {
+            assert!(serde_json::from_value::<ClientFrame>(bad).is_err());
+        }
+        let result = ServerFrame::Result { call_id: "1".into(), result: json!({"ok": true}) };
+        let wire = json!({"type": "result", "callId": "1", "result": {"ok": true}});
+        assert_eq!(serde_json::to_value(result).unwrap(), wire);
+    }
+}
