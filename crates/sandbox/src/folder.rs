@@ -165,7 +165,8 @@ impl Folder {
         let mut random = [0; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         let draft = format!(".toolshelf-{}.draft", to_hex(&random));
-        let (mut file, _) = within.open_file(&draft, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, 0o666)?;
+        let (mut file, _) =
+            within.open_file(&draft, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, 0o666)?;
         let written = (|| {
             kept.map_or(Ok(()), |mode| fchmod(&file, mode))?;
             file.write_all(bytes)?;

@@ -71,7 +71,8 @@ fn make_key<const N: usize>(path: &Path) -> io::Result<[u8; N]> {
     rustix::rand::getrandom(&mut name, rustix::rand::GetRandomFlags::empty())?;
     let draft = path.with_extension(format!("{}.draft", to_hex(&name)));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    let linked = file.write_all(&key).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&draft, path));
+    let linked =
+        file.write_all(&key).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&draft, path));
     fs::remove_file(&draft)?;
     match linked {
         Ok(()) => {
