@@ -24,6 +24,7 @@ Settings (environment variables; an empty one counts as unset):
   TOOLSHELF_SHELF_DIR   the folder of the shelf (also read: VOICEBOX_WASM_SHELF_DIR)
   TOOLSHELF_CACHE_DIR   the folder of compiled code; it may be deleted at any time
   TOOLSHELF_DATA_DIR    the folder of this host's keys, and of the shelf where no other is set
+  TOOLSHELF_CONFIG      the file toolshelf.toml: folders and agents of tasks
   NO_COLOR              no colours
 
 With nothing set up there are three built-in tools: hash, diff and diff-loose.";
