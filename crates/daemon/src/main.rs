@@ -7,6 +7,7 @@
 //! | [`shelf`] | the shelf over this computer's folders and processes |
 //! | [`machine`] | tasks on this computer |
 //! | [`service`] | the companion as one value: shelf, tasks, and what watchers hear of |
+//! | [`frames`] | requests, one a line: for parent processes and for the command line |
 //! | [`cli`] | what people and scripts type |
 
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use toolshelf_sandbox::process::WORKER_COMMAND;
 
 mod cli;
 mod config;
+mod frames;
 mod machine;
 mod service;
 mod settings;

@@ -210,7 +210,7 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
     ///
     /// # Errors
     /// The refusal that says why it cannot be called; of every tool while nothing was read.
-    pub fn abi(&self, id: &str) -> Result<Abi, Refusal> {
+    pub fn known_abi(&self, id: &str) -> Result<Abi, Refusal> {
         self.found(id).map(|found| found.abi)
     }
 

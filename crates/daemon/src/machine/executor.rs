@@ -119,7 +119,7 @@ impl TaskExecutor for MachineExecutor {
 
 impl ToolSite for MachineExecutor {
     fn abi(&self, tool: &str) -> Result<Abi, Refusal> {
-        self.inner.shelf.abi(tool).map_err(|refusal| match refusal.code {
+        self.inner.shelf.known_abi(tool).map_err(|refusal| match refusal.code {
             Code::UnknownTool => {
                 let why = format!("{tool:?} is no tool of the shelf and no agent of toolshelf.toml");
                 Refusal::new(Code::AgentNotConfigured, why)

@@ -179,7 +179,7 @@ impl Machine {
     async fn read_shelf_for(&self, args: &Value) {
         let executor = &self.platform().executor;
         let agent = args.get("agent").and_then(Value::as_str).unwrap_or_default();
-        if !executor.agents().contains_key(agent) && executor.shelf().abi(agent).is_err() {
+        if !executor.agents().contains_key(agent) && executor.shelf().known_abi(agent).is_err() {
             let _ = executor.shelf().read().await;
         }
     }
