@@ -270,7 +270,11 @@ mod tests {
 
     #[test]
     fn a_log_has_the_documented_name() {
+        // Test vectors of the hash's authors.
+        for (text, hash) in [("", 0x811c_9dc5), ("a", 0xe40c_292c), ("foobar", 0xbf9c_f968)] {
+            assert_eq!(fnv1a(text.as_bytes()), hash);
+        }
         let place = LogPlace::new("/srv/x".into(), "machine:/srv/x", "machine-1");
-        assert_eq!(place.path(), PathBuf::from("/srv/x/.audit/machine-1-a322f3c5.jsonl"));
+        assert_eq!(place.path(), PathBuf::from("/srv/x/.audit/machine-1-ea40fc49.jsonl"));
     }
 }
