@@ -14,9 +14,9 @@ use machine::agent::supervisor::{self, AGENT_COMMAND};
 use toolshelf_sandbox::process::WORKER_COMMAND;
 
 mod cli;
-#[cfg_attr(not(test), expect(dead_code, reason = "the commands and the server that use it are built on it"))]
+#[allow(dead_code, reason = "the commands and the server that use all of it are built on it")]
 mod config;
-#[cfg_attr(not(test), expect(dead_code, reason = "the commands and the server that use it are built on it"))]
+#[allow(dead_code, reason = "the commands and the server that use all of it are built on it")]
 mod machine;
 mod settings;
 mod shelf;
