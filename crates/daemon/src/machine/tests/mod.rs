@@ -162,6 +162,13 @@ impl Life {
         view
     }
 
+    /// The states that were told, without the notes between them.
+    fn told(&self) -> Vec<TaskState> {
+        let mut states: Vec<_> = self.updates.borrow().iter().map(|view| view.state).collect();
+        states.dedup();
+        states
+    }
+
     /// Delegates and waits for the end.
     async fn run(&self, agent: &str, task: &str) -> TaskView {
         let view = self.delegate(agent, task).await.unwrap();

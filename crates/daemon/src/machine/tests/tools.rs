@@ -21,8 +21,7 @@ fn a_tool_of_the_shelf_works_on_files_of_the_root() {
         let answer = json_of(view.answer.as_deref().unwrap());
         assert_eq!((&answer["out"], &answer["bytes"]), (&json!("made/changes.patch"), &json!(patch.len())));
         assert_eq!(*life.calls.borrow(), [("diff".to_owned(), true)]);
-        let states: Vec<_> = life.updates.borrow().iter().map(|view| view.state).collect();
-        assert_eq!(states, [TaskState::Queued, TaskState::Running, TaskState::Completed]);
+        assert_eq!(life.told(), [TaskState::Queued, TaskState::Running, TaskState::Completed]);
 
         let environment = life.machine.environment();
         assert_eq!((environment.active, environment.roots.len()), (0, 2));

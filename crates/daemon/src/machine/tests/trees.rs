@@ -2,9 +2,12 @@
 
 #![cfg(target_os = "linux")]
 
+use std::process::{Command, Stdio};
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
+use crate::machine::agent::supervisor::AGENT_COMMAND;
 
 /// Processes that do what they can to stay: they ignore signals, begin sessions of their own, and leave their parents.
 const TREE: &str = r#"
@@ -120,6 +123,39 @@ fn a_tree_is_ended_when_this_program_ends_in_good_order() {
         assert_eq!((view.state, view.reason.as_deref()), (TaskState::Interrupted, reason));
         assert_eq!(code(life.delegate("tree", "x").await), Some(Code::ExecutorUnavailable));
         assert_eq!(fs::read_dir(world.data.join("lives")).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn a_tree_is_ended_when_the_program_is_killed_or_its_supervisor_asked_to_end() {
+    on_one_thread(async {
+        for how in [Signal::KILL, Signal::TERM] {
+            let world = World::new();
+            // Holds the supervisor's input open, as the program does, and hands over a task of one byte.
+            let mut holder = Command::new("/bin/sh")
+                .args(["-c", r"printf '\001\000\000\000x'; exec sleep 1000"])
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut supervisor = Command::new(program())
+                .args([AGENT_COMMAND, "/bin/sh", "-c", &tree("cat > task; while :; do sleep 1000; done")])
+                .current_dir(&world.root)
+                .stdin(holder.stdout.take().unwrap())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let pids = grown(&world).await;
+            eventually("the task is handed over", || world.text("task").as_deref() == Some("x")).await;
+            if how == Signal::KILL {
+                holder.kill().unwrap();
+            } else {
+                kill_process(Pid::from_child(&supervisor), how).unwrap();
+            }
+            supervisor.wait().unwrap();
+            assert_gone(&pids).await;
+            let _ = holder.kill();
+            holder.wait().unwrap();
+        }
     });
 }
 
