@@ -19,6 +19,7 @@
 //! | [`diff`] | such a script followed through the two texts |
 //! | [`patch`] | the same as a unified patch |
 //! | [`declare`] | descriptors and live tool declarations |
+//! | [`inventory`] | what `list_extensions` answers |
 //! | [`placement`] | where a task runs, and how much it may ask for there |
 //! | [`root`] | the folder that a task works in, and who reaches it |
 //! | [`task`] | what is asked, what is recorded, and how a log becomes a record and a view |
@@ -32,6 +33,7 @@ pub mod call;
 pub mod declare;
 pub mod diff;
 pub mod digest;
+pub mod inventory;
 pub mod limits;
 pub mod live;
 pub mod manifest;

@@ -7,10 +7,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::call::Answer;
 use crate::placement::{Placement, PlacementBounds};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, cut};
 use crate::root::RootDescriptor;
 use crate::task::TaskView;
+use crate::task::tool_call::answer_text;
 
 /// Longest frame, in bytes: two inputs of 64 KiB in which every byte is escaped, and some room.
 pub const LIVE_FRAME_MAX_BYTES: usize = 1024 * 1024;
@@ -18,6 +20,8 @@ pub const LIVE_FRAME_MAX_BYTES: usize = 1024 * 1024;
 pub const LIVE_HELLO_MS: u32 = 5_000;
 /// So much of a tool's output stands in a [`CallNotice`], in bytes; the full output goes to whoever called.
 pub const NOTICE_OUTPUT_MAX_BYTES: usize = 4_096;
+/// So much of a tool's name stands in a [`CallNotice`], in characters: a caller may have made it up.
+const NOTICE_NAME_MAX_CHARS: usize = 80;
 
 /// What a client sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -186,11 +190,47 @@ pub struct AgentInfo {
     pub deadline_ms: u32,
 }
 
+impl CallNotice {
+    /// The notice of a call of `name` that took `duration_ms`; `inputs` are those of the call.
+    #[must_use]
+    pub fn of(
+        name: &str,
+        result: &Result<Answer, Refusal>,
+        inputs: Vec<Vec<u8>>,
+        duration_ms: f64,
+        from: CallOrigin,
+    ) -> Self {
+        let (answer, refusal) = (result.as_ref().ok(), result.as_ref().err());
+        let mut output = answer.map(|answer| answer_text(answer, inputs)).unwrap_or_default();
+        output.truncate(output.floor_char_boundary(NOTICE_OUTPUT_MAX_BYTES));
+        Self {
+            name: cut(name, NOTICE_NAME_MAX_CHARS),
+            ok: answer.is_some(),
+            output,
+            duration_ms: duration_ms.max(0.0),
+            from,
+            digest: answer.map(|answer| answer.digest.to_string()),
+            refused: refusal.map(|refusal| refusal.code.as_str().to_owned()),
+            why: refusal.map(|refusal| refusal.why.clone()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::refusal::Code;
+
+    #[test]
+    fn the_notice_of_a_refused_call_has_its_reason_and_no_output() {
+        let refused = Err(Refusal::new(Code::UnknownTool, "no such tool"));
+        let notice = CallNotice::of(&"x".repeat(1_000), &refused, Vec::new(), -1.0, CallOrigin::Cli);
+        assert_eq!((notice.ok, notice.duration_ms, &*notice.output), (false, 0.0, ""));
+        assert_eq!(notice.refused.as_deref(), Some("unknown-tool"));
+        assert!(notice.name.len() < 100);
+    }
 
     #[test]
     fn frames_have_their_documented_form() {

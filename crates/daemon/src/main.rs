@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`settings`] | every setting, in one table |
 //! | [`shelf`] | the shelf over this computer's folders and processes |
+//! | [`service`] | the companion as one value: shelf, tasks, and what watchers hear of |
 //! | [`cli`] | what people and scripts type |
 
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 use toolshelf_sandbox::process::WORKER_COMMAND;
 
 mod cli;
+mod service;
 mod settings;
 mod shelf;
 

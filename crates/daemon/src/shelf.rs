@@ -31,6 +31,15 @@ pub(crate) fn for_one_call(named: Option<PathBuf>) -> Result<Shelf, Refusal> {
     Ok(ShelfHost::new(shelves(named), executor, HostClock::new()))
 }
 
+/// The shelf for a program that makes many calls: workers are started ahead.
+///
+/// # Errors
+/// [`Code::ResourceExceeded`] when not even a thread can be had.
+pub(crate) fn for_many_calls(named: Option<PathBuf>) -> Result<Shelf, Refusal> {
+    let executor = WorkerProgram::this().and_then(|program| ProcessExecutor::new(program, cache().ok()));
+    Ok(ShelfHost::new(shelves(named), executor.map_err(|err| no_workers(&err))?, HostClock::new()))
+}
+
 /// The cache of compiled code. A host without one works all the same.
 pub(crate) fn cache() -> io::Result<CodeCache> {
     let place = |dir: Option<PathBuf>| dir.ok_or_else(|| io::Error::other("there is no home folder"));

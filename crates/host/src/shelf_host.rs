@@ -106,6 +106,14 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
         Ok(readings)
     }
 
+    /// How the tool `id` is called.
+    ///
+    /// # Errors
+    /// The refusal of a tool that cannot be called.
+    pub async fn abi(&self, id: &str) -> Result<Abi, Refusal> {
+        Ok(self.find(id).await?.abi)
+    }
+
     /// Forgets what was read: the store changed, and the next call reads anew.
     pub fn forget(&self) {
         *self.readings.borrow_mut() = None;
@@ -210,7 +218,10 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
         });
         // A refused entry must not hide an admitted tool of the same id on another shelf.
         let (key, tool) = of_id.min_by_key(|(_, tool)| tool.verdict.is_err()).ok_or_else(|| {
-            Refusal::new(Code::UnknownTool, format!("no tool {:?} is on the shelf", cut(id, 64)))
+            // A tool that nobody lists may be on a shelf that could not be read; then that is what there is to say.
+            let unread = readings.iter().flatten().find_map(|reading| reading.shelf.as_ref().err().cloned());
+            let unknown = || format!("no tool {:?} is on the shelf", cut(id, 64));
+            unread.unwrap_or_else(|| Refusal::new(Code::UnknownTool, unknown()))
         })?;
         let admitted = *tool.verdict.as_ref().map_err(Clone::clone)?;
         let abi = admitted.abi.ok_or_else(|| {

@@ -1,0 +1,133 @@
+//! What callers may ask for by name. A tool's id is a name as well, unless a command has it.
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use toolshelf_core::abi::Abi;
+use toolshelf_core::refusal::{Code, Refusal, cut};
+
+use super::{Service, Session};
+
+/// The key of an argument whose bytes are given in base64.
+const BASE64: &str = "base64";
+
+impl Service {
+    /// Does what `name` asks for: `list_extensions`, `call_extension {name, …}`, or a call of the tool of that id.
+    ///
+    /// # Errors
+    /// The refusal of what was asked for.
+    pub(crate) async fn command(
+        &self,
+        name: &str,
+        args: &Map<String, Value>,
+        session: &Session,
+    ) -> Result<Value, Refusal> {
+        match name {
+            "list_extensions" => self.inventory().await,
+            "call_extension" => {
+                let (tool, args) = extension_call(args)?;
+                Ok(json!(self.call_tool(&tool, &args, session.from).await?))
+            }
+            _ => {
+                texts_only(args)?;
+                Ok(json!(self.call_tool(name, args, session.from).await?))
+            }
+        }
+    }
+}
+
+/// The tool that `call_extension` names, and the arguments for it.
+fn extension_call(args: &Map<String, Value>) -> Result<(String, Map<String, Value>), Refusal> {
+    let mut args = args.clone();
+    let name = args.remove("name").filter(|name| !name.is_null());
+    let name =
+        name.ok_or_else(|| Refusal::new(Code::MissingArgument, "`name` is needed: the tool to call"))?;
+    let Value::String(name) = name else {
+        return Err(Refusal::new(Code::InvalidArgument, "`name` must be a text"));
+    };
+    texts_only(&args)?;
+    Ok((name, args))
+}
+
+fn texts_only(args: &Map<String, Value>) -> Result<(), Refusal> {
+    match args.iter().find(|(_, value)| !value.is_string()) {
+        None => Ok(()),
+        Some((name, _)) => {
+            Err(Refusal::new(Code::InvalidArgument, format!("`{}` must be a text", cut(name, 60))))
+        }
+    }
+}
+
+/// The bytes of each input, by the first of its names. An input that is not given is empty (reference facts, A3).
+pub(super) fn arguments(
+    abi: Abi,
+    args: &Map<String, Value>,
+) -> Result<HashMap<&'static str, Vec<u8>>, Refusal> {
+    let inputs = abi.layout().inputs;
+    let mut given = HashMap::new();
+    for (name, value) in args {
+        let input = inputs.iter().find(|input| input.arguments.contains(&&**name)).ok_or_else(|| {
+            let takes: Vec<_> = inputs.iter().map(|input| input.arguments[0]).collect();
+            let why =
+                format!("the tool has no argument `{}`; it takes {}", cut(name, 60), takes.join(" and "));
+            Refusal::new(Code::InvalidArgument, why)
+        })?;
+        if given.insert(input.arguments[0], bytes(name, value)?).is_some() {
+            let why = format!("`{}` gives the same input a second time", cut(name, 60));
+            return Err(Refusal::new(Code::InvalidArgument, why));
+        }
+    }
+    for input in inputs {
+        given.entry(input.arguments[0]).or_default();
+    }
+    Ok(given)
+}
+
+fn bytes(name: &str, value: &Value) -> Result<Vec<u8>, Refusal> {
+    let invalid =
+        |what: &str| Refusal::new(Code::InvalidArgument, format!("`{}` must be {what}", cut(name, 60)));
+    if let Value::String(text) = value {
+        return Ok(text.clone().into_bytes());
+    }
+    let only = value.as_object().filter(|object| object.len() == 1).and_then(|object| object.get(BASE64));
+    let encoded = only.and_then(Value::as_str).ok_or_else(|| invalid("a text or {\"base64\": \"…\"}"))?;
+    STANDARD.decode(encoded).map_err(|_| invalid("base64 of the standard alphabet, with padding"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn arguments_are_texts_or_bytes_under_any_of_their_names() {
+        let given = arguments(Abi::Diff, &args(json!({"oldText": "x", "b": {"base64": "/w=="}}))).unwrap();
+        assert_eq!((&given["a"][..], &given["b"][..]), (&b"x"[..], &[0xff][..]));
+        assert_eq!(arguments(Abi::Buffer1, &args(json!({}))).unwrap()["input"], b"");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for bad in [
+            json!({"input": 7}),
+            json!({"input": null}),
+            json!({"input": {"base64": "*"}}),
+            json!({"input": {"base64": "YQ==", "x": 1}}),
+            json!({"text": "x"}),
+        ] {
+            assert_eq!(arguments(Abi::Buffer1, &args(bad)).unwrap_err().code, Code::InvalidArgument);
+        }
+        let twice = json!({"a": "x", "oldText": "y", "b": ""});
+        assert_eq!(arguments(Abi::Diff, &args(twice)).unwrap_err().code, Code::InvalidArgument);
+        let code = |value: Value| extension_call(&args(value)).unwrap_err().code;
+        assert_eq!(code(json!({"input": "x"})), Code::MissingArgument);
+        assert_eq!(code(json!({"name": null})), Code::MissingArgument);
+        assert_eq!(code(json!({"name": 7})), Code::InvalidArgument);
+        assert_eq!(code(json!({"name": "hash", "input": 7})), Code::InvalidArgument);
+    }
+}

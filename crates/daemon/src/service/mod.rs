@@ -1,0 +1,195 @@
+//! The companion as one value: its shelf, its tasks, and what everybody who watches it hears of.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `commands` | what callers may ask for by name, the same over HTTP, live sessions, frames and the command line |
+//! | `latency` | how each tool's calls have gone |
+//!
+//! It lives on one thread, as the engines do. Whoever serves it from others sends it closures.
+
+mod commands;
+mod latency;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+use tokio::sync::broadcast;
+use toolshelf_core::call::Answer;
+use toolshelf_core::declare::{RESERVED_NAMES, live_tool_declarations};
+use toolshelf_core::inventory::inventory;
+use toolshelf_core::live::{CallNotice, CallOrigin};
+use toolshelf_core::placement::Placement;
+use toolshelf_core::refusal::Refusal;
+use toolshelf_core::shelf::Tool;
+use toolshelf_core::task::TaskView;
+use toolshelf_host::Reading;
+
+use self::latency::Latencies;
+use crate::shelf::Shelf;
+
+/// Who all callers are that hold this computer's token, use its command line or started this program.
+pub(crate) const OWNER: &str = "local";
+/// So many events wait for a watcher that does not read; then it has missed some, and is told.
+const EVENTS_KEPT: usize = 256;
+
+/// The companion. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Service {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    shelf: Rc<Shelf>,
+    events: broadcast::Sender<Event>,
+    latencies: RefCell<Latencies>,
+}
+
+/// What a companion is made of.
+#[derive(Debug)]
+pub(crate) struct ServiceOptions {
+    /// The folder of the shelf that the caller names.
+    pub(crate) shelf: Option<PathBuf>,
+}
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    /// Opaque identity of the caller.
+    pub(crate) owner: String,
+    /// By which way.
+    pub(crate) from: CallOrigin,
+}
+
+/// What watchers hear of.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    /// A tool was called.
+    Call(CallNotice),
+    /// A task has changed.
+    Task {
+        /// Whose it is.
+        owner: String,
+        /// What its owner is shown.
+        view: Box<TaskView>,
+    },
+    /// The shelf has changed; these are its declarations from now on.
+    Shelf(Vec<Value>),
+}
+
+impl Service {
+    /// The companion over this computer's shelf.
+    ///
+    /// # Errors
+    /// When no worker can be started.
+    pub(crate) async fn open(options: ServiceOptions) -> Result<Self, Refusal> {
+        let shelf = Rc::new(crate::shelf::for_many_calls(options.shelf)?);
+        let events = broadcast::Sender::new(EVENTS_KEPT);
+        Ok(Self { inner: Rc::new(Inner { shelf, events, latencies: RefCell::default() }) })
+    }
+
+    /// The shelf.
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.inner.shelf
+    }
+
+    /// Every shelf, read again.
+    ///
+    /// # Errors
+    /// When the shelves cannot even be listed.
+    pub(crate) async fn readings(&self) -> Result<Vec<Reading>, Refusal> {
+        self.inner.shelf.read().await
+    }
+
+    /// What a live session is told of the shelf.
+    ///
+    /// # Errors
+    /// As [`readings`](Self::readings).
+    pub(crate) async fn declarations(&self) -> Result<Vec<Value>, Refusal> {
+        let readings = self.readings().await?;
+        Ok(live_tool_declarations(tools(&readings), RESERVED_NAMES))
+    }
+
+    /// What can be called, and how its calls have gone.
+    ///
+    /// # Errors
+    /// As [`readings`](Self::readings).
+    pub(crate) async fn inventory(&self) -> Result<Value, Refusal> {
+        let readings = self.readings().await?;
+        let latencies = self.inner.latencies.borrow();
+        Ok(inventory(Placement::Machine, tools(&readings), |id| latencies.of(id)))
+    }
+
+    /// Reads the shelf again because it has changed, and says so.
+    ///
+    /// # Errors
+    /// As [`readings`](Self::readings).
+    pub(crate) async fn shelf_changed(&self) -> Result<(), Refusal> {
+        self.inner.shelf.forget();
+        let declarations = self.declarations().await?;
+        self.tell(Event::Shelf(declarations));
+        Ok(())
+    }
+
+    /// Calls the tool `id` with arguments that are texts, or `{"base64": "…"}`. Whoever watches hears of it.
+    ///
+    /// # Errors
+    /// The refusal that names what ended the call.
+    pub(crate) async fn call_tool(
+        &self,
+        id: &str,
+        args: &Map<String, Value>,
+        from: CallOrigin,
+    ) -> Result<Answer, Refusal> {
+        let start = Instant::now();
+        let mut inputs = Vec::new();
+        let result = self.call(id, args, &mut inputs).await;
+        let took = start.elapsed().as_secs_f64() * 1_000.0;
+        self.tell(Event::Call(CallNotice::of(id, &result, inputs, took, from)));
+        result
+    }
+
+    async fn call(
+        &self,
+        id: &str,
+        args: &Map<String, Value>,
+        inputs: &mut Vec<Vec<u8>>,
+    ) -> Result<Answer, Refusal> {
+        let abi = self.inner.shelf.abi(id).await?;
+        let mut given = commands::arguments(abi, args)?;
+        let argument = |name: &str| {
+            let bytes = given.remove(name)?;
+            inputs.push(bytes.clone());
+            Some(bytes)
+        };
+        self.inner.shelf.call(id, argument).await
+    }
+
+    /// What watchers hear from now on.
+    pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
+        self.inner.events.subscribe()
+    }
+
+    /// Tells watchers. A call counts as one of its tool.
+    pub(crate) fn tell(&self, event: Event) {
+        if let Event::Call(notice) = &event {
+            self.inner.latencies.borrow_mut().note(notice);
+        }
+        // Nobody may be watching.
+        let _ = self.inner.events.send(event);
+    }
+}
+
+/// The tools of all shelves that could be read.
+fn tools(readings: &[Reading]) -> impl Iterator<Item = &Tool> {
+    readings.iter().filter_map(|reading| reading.shelf.as_ref().ok()).flat_map(|shelf| &shelf.tools)
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").field("gate", &self.inner.shelf.stats()).finish_non_exhaustive()
+    }
+}
