@@ -5,6 +5,10 @@
 //! | [`settings`] | every setting, in one table |
 //! | [`shelf`] | the shelf over this computer's folders and processes |
 //! | [`service`] | the companion as one value: shelf, tasks, and what watchers hear of |
+//! | [`watch`] | the shelf's folder, watched |
+//! | [`http`] | the page, the interface for programs, who gets in |
+//! | [`live`] | sessions over a WebSocket |
+//! | [`log`] | what the companion writes about itself |
 //! | [`cli`] | what people and scripts type |
 
 use std::process::ExitCode;
@@ -12,9 +16,13 @@ use std::process::ExitCode;
 use toolshelf_sandbox::process::WORKER_COMMAND;
 
 mod cli;
+mod http;
+mod live;
+mod log;
 mod service;
 mod settings;
 mod shelf;
+mod watch;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

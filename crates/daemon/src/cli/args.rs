@@ -1,9 +1,13 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
+
+use super::serve::read_address;
+use crate::log::LogFormat;
 
 const MORE_HELP: &str = "\
 Examples:
@@ -12,6 +16,7 @@ Examples:
   toolshelf call diff --a old.txt --b new.txt
   toolshelf --json list | jq '.shelves[].tools[].id'
   toolshelf build tool.wat && toolshelf pin . && toolshelf --shelf . list
+  toolshelf serve --open
 
 Exit codes:
   0  done
@@ -24,6 +29,9 @@ Settings (environment variables; an empty one counts as unset):
   TOOLSHELF_SHELF_DIR   the folder of the shelf (also read: VOICEBOX_WASM_SHELF_DIR)
   TOOLSHELF_CACHE_DIR   the folder of compiled code; it may be deleted at any time
   TOOLSHELF_DATA_DIR    the folder of this host's keys, and of the shelf where no other is set
+  TOOLSHELF_LISTEN      the address of `toolshelf serve`
+  TOOLSHELF_TOKEN       the token of `toolshelf serve`, instead of the one in the data folder
+  TOOLSHELF_LOG         what `toolshelf serve` logs: error, warn, info, debug, or a filter such as toolshelf=debug
   NO_COLOR              no colours
 
 With nothing set up there are three built-in tools: hash, diff and diff-loose.";
@@ -84,6 +92,16 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Serve the page, the interface for programs and live sessions on this computer
+    ///
+    /// Prints a link that holds the token; whoever has it can use the shelf. Programs send the token of the data folder.
+    /// Only this computer is served, and one companion at a time serves a data folder. Ctrl-C ends it. With --json the
+    /// first line is {"ok": true, "url", "tokenFile", "pid"}.
+    #[command(
+        after_help = "Examples:\n  toolshelf serve --open\n  toolshelf --json serve --listen 127.0.0.1:0 | head -1\n  \
+        curl -H \"authorization: Bearer $(cat ~/.local/share/toolshelf/token)\" http://127.0.0.1:14800/v1/shelf"
+    )]
+    Serve(Serve),
     /// Check this computer: how calls are shut in here, the cache, the settings
     Doctor,
     /// Print a script that completes commands in a shell
@@ -94,6 +112,23 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
+}
+
+/// How the companion is served.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Serve {
+    /// The address; port 0 takes a free one [default: 127.0.0.1:14800]
+    #[arg(long, value_name = "ADDRESS", value_parser = read_address)]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The folder of the token and of what is kept, instead of the one in the settings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Open the page in a browser
+    #[arg(long)]
+    pub(crate) open: bool,
+    /// The form of the log on the standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) log_format: LogFormat,
 }
 
 /// A call of a tool. A file named `-` is the standard input.

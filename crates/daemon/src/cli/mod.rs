@@ -13,6 +13,7 @@ mod ordered;
 mod outcome;
 mod pin;
 mod script;
+mod serve;
 mod show;
 
 use std::io::{self, Write as _};
@@ -25,6 +26,7 @@ use tokio::task::LocalSet;
 use toolshelf_core::refusal::Refusal;
 
 use args::{Args, Command};
+pub(crate) use list::listed;
 use outcome::{Exit, Outcome};
 use show::Style;
 
@@ -40,7 +42,7 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     // One thread: the shelf's engine is made for one, and what takes time happens in other processes.
-    let result = LocalSet::new().block_on(&runtime, execute(args.command, args.shelf, style));
+    let result = LocalSet::new().block_on(&runtime, execute(args.command, args.shelf, args.json, style));
     let exit = result.as_ref().map_or_else(|refusal| refusal.code.into(), |outcome| outcome.exit);
     match print(&result, args.json, style) {
         Ok(()) => exit.into(),
@@ -56,6 +58,7 @@ pub(crate) fn main() -> ExitCode {
 async fn execute(
     command: Command,
     shelf: Option<std::path::PathBuf>,
+    as_json: bool,
     style: Style,
 ) -> Result<Outcome, Refusal> {
     match command {
@@ -64,6 +67,7 @@ async fn execute(
         Command::Inspect { file } => inspect::run(&file, style).await,
         Command::Pin { dir } => pin::run(&dir, style),
         Command::Build { file, output } => build::run(&file, output, style),
+        Command::Serve(serve) => serve::run(shelf, serve, as_json).await,
         Command::Doctor => doctor::run(shelf, style).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
