@@ -52,7 +52,7 @@ pub(crate) fn unknown(path: &str) -> Fault {
 }
 
 fn answer(path: &str, headers: &HeaderMap, file: impl Fn(&str) -> Option<EmbeddedFile>) -> Response {
-    let name = path.trim_start_matches('/');
+    let name = path.strip_prefix('/').unwrap_or(path);
     let name = if name.is_empty() { INDEX } else { name };
     let leaves = name.split(['/', '\\']).any(|part| part.is_empty() || part.starts_with('.'));
     match file(name).filter(|_| !leaves) {

@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn a_task_is_told_to_its_owner_alone() {
-        let view = r#"{"address":"a","environment":"e","placement":null,"root":{"kind":"machine","id":"r","label":"r",
-            "reachableFrom":["machine"]},"state":"running","agent":"hash","createdAt":"","updatedAt":""}"#;
+        let view = r#"{"address":"a","environment":"e","placement":null,"root":{"kind":"machine","path":"/r"},
+            "state":"running","agent":"hash","createdAt":"","updatedAt":""}"#;
         let view = serde_json::from_str(view).unwrap();
         let event = Event::Task { owner: "ann".into(), view };
         assert!(matches!(frame_of(event.clone(), "ann"), Some(ServerFrame::Task { .. })));
