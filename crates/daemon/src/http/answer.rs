@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt as _;
+use futures::StreamExt as _;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 use toolshelf_core::refusal::{Code, Refusal, cut};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::sse::{Event as Sent, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::stream;
+use futures::stream;
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
 use toolshelf_core::live::ServerFrame;
 

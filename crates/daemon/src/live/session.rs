@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
-use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
 use tokio::time::{MissedTickBehavior, interval, timeout};
