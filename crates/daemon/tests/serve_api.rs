@@ -61,6 +61,49 @@ fn answers_are_what_the_description_says() {
 }
 
 #[test]
+fn tasks_are_what_the_description_says() {
+    let server = Server::start();
+    let document = server.get("/v1/openapi.json").json();
+    let get = |path: &str, at: &str| described(&document, "get", path, &server.get(at));
+    let post = |path: &str, body: Value| described(&document, "post", path, &server.post(path, &body));
+    let environment = get("/v1/environment", "/v1/environment")["environment"].clone();
+    assert_eq!(environment["placement"], "machine");
+    assert_eq!(environment["roots"].as_array().unwrap().len(), 1, "{environment}");
+
+    let root = environment["roots"][0]["root"]["path"].clone();
+    let task = json!({"agent": "hash", "task": "abc", "callId": "one", "root": root, "deadlineMs": 4_000});
+    let delegated = post("/v1/tasks", task.clone());
+    assert_eq!(delegated["existing"], false, "{delegated}");
+    assert_eq!(post("/v1/tasks", task)["existing"], true);
+    let address = json!({"address": delegated["task"]["address"]});
+    eventually("the task is done", || {
+        post("/v1/tasks/status", address.clone())["task"]["state"] == "completed"
+    });
+    assert_eq!(post("/v1/tasks/status", address.clone())["task"]["answer"], ABC);
+    assert_eq!(post("/v1/tasks/cancel", address)["refused"], "task-not-running");
+
+    let rows = get("/v1/tasks", "/v1/tasks?filter=completed&limit=5");
+    assert_eq!(rows["rows"].as_array().unwrap().len(), 1);
+    assert_eq!(get("/v1/tasks", "/v1/tasks?filter=active")["rows"], json!([]));
+    let position = rows["rows"][0]["position"].as_u64().unwrap();
+    let detail = get("/v1/tasks/{position}", &format!("/v1/tasks/{position}"));
+    assert_eq!(detail["detail"]["task"], "abc");
+    assert_eq!(get("/v1/tasks/{position}", "/v1/tasks/9000000")["refused"], "task-not-found");
+
+    assert_eq!(
+        post("/v1/tasks", json!({"agent": "hash", "task": "abc"}))["refused"],
+        "task-call-id-required"
+    );
+    let elsewhere = json!({"agent": "hash", "task": "abc", "callId": "two", "root": "/"});
+    assert_eq!(post("/v1/tasks", elsewhere)["ok"], false);
+    assert_eq!(post("/v1/tasks/status", json!({"address": "task_x.y"}))["ok"], false);
+    for state in ["queued", "running", "completed"] {
+        let counted = server.metric(&format!("toolshelf_task_states_total{{state=\"{state}\"}}"));
+        assert_eq!(counted, Some(1.0), "{state}");
+    }
+}
+
+#[test]
 fn the_shelf_is_the_value_that_the_command_line_prints() {
     let folder = one_tool_of_text(SPINS);
     let manifest = folder.path().join("manifest.json");

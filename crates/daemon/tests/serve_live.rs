@@ -66,6 +66,17 @@ async fn commands_are_answered_by_their_names_and_calls_over_http_are_heard_of()
     server.post("/v1/shelf/tools/hash/call", &json!({"args": {"input": "abc"}}));
     let call = live.frame().await["calls"][0].clone();
     assert_eq!((&call["from"], &call["output"]), (&json!("http"), &json!(ABC)));
+
+    // The command line finds the companion in the data folder of the settings.
+    let printed = server::toolshelf(None)
+        .env("TOOLSHELF_DATA_DIR", server.data.path())
+        .args(["call", "hash", "--input", "abc"])
+        .output()
+        .unwrap();
+    assert!(printed.status.success());
+    let call = live.frame().await["calls"][0].clone();
+    assert_eq!((&call["from"], &call["output"]), (&json!("cli"), &json!(ABC)));
+
     let refused = server.post("/v1/shelf/tools/hash/call", &json!({"args": {"input": "x".repeat(9_000)}}));
     assert_eq!(refused.status, 429);
     let call = live.frame().await["calls"][0].clone();
@@ -73,6 +84,31 @@ async fn commands_are_answered_by_their_names_and_calls_over_http_are_heard_of()
         (&call["ok"], &call["refused"], &call["output"]),
         (&json!(false), &json!("over-budget"), &json!(""))
     );
+}
+
+#[tokio::test]
+async fn tasks_are_delegated_and_told_of() {
+    let server = Server::start();
+    let (mut live, _) = server.ready().await;
+    let args = json!({"agent": "hash", "task": "abc", "callId": "one"});
+    live.say(json!({"type": "call", "callId": "d", "name": "delegate_task", "args": args})).await;
+    let (mut ended, mut delegated, mut called) = (None, None, None);
+    while ended.is_none() || delegated.is_none() || called.is_none() {
+        let frame = live.frame().await;
+        match frame["type"].as_str().unwrap() {
+            "task" if frame["task"]["state"] == "completed" => ended = Some(frame["task"].clone()),
+            "result" => delegated = Some(frame["result"].clone()),
+            "tool" => called = Some(frame["calls"][0].clone()),
+            _ => {}
+        }
+    }
+    let (ended, delegated, called) = (ended.unwrap(), delegated.unwrap(), called.unwrap());
+    assert_eq!((&delegated["ok"], &delegated["existing"]), (&json!(true), &json!(false)));
+    assert_eq!((&ended["answer"], &ended["address"]), (&json!(ABC), &delegated["task"]["address"]));
+    assert_eq!((&called["name"], &called["from"]), (&json!("hash"), &json!("task")));
+    // The same call once more, by another way, is the same task.
+    let again = server.post("/v1/tasks", &args).json();
+    assert_eq!((&again["existing"], &again["task"]["address"]), (&json!(true), &ended["address"]));
 }
 
 #[tokio::test]
@@ -199,7 +235,8 @@ async fn a_shelf_that_changes_on_disk_is_told_to_open_sessions() {
     assert_eq!(names(&live.frame_of("shelf").await["tools"]), ["hash", "diff", "diff-loose"]);
     assert_eq!(names(&server.ready().await.1["tools"]), ["hash", "diff", "diff-loose"]);
     std::fs::remove_dir_all(folder.path()).unwrap();
-    assert_eq!(names(&live.frame_of("shelf").await["tools"]), ["hash", "diff", "diff-loose"]);
+    let last = live.frame_of("shelf").await;
+    assert_eq!(names(&last["tools"]), ["hash", "diff", "diff-loose"], "{last} {}", server.log());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

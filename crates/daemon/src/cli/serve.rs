@@ -17,6 +17,8 @@ use toolshelf_core::refusal::{Code, Refusal};
 
 use super::args::Serve;
 use super::outcome::Outcome;
+use crate::config::Config;
+use crate::frames::socket;
 use crate::http::App;
 use crate::http::accept::{self, Stopping};
 use crate::http::guard::Hosts;
@@ -32,6 +34,8 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:14800";
 const LOCK_FILE: &str = "serve.lock";
 /// A page that leads to the link, so that the token is in no command line.
 const OPEN_FILE: &str = "open.html";
+/// The folder that tasks work in where no other is named, in the data folder.
+const WORK_FOLDER: &str = "work";
 /// Sessions that are open when the companion stops have this long to close.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -41,9 +45,13 @@ pub(super) async fn run(shelf: Option<PathBuf>, serve: Serve, as_json: bool) -> 
     let (token, token_file) = Token::of_settings(&data)?;
     log::start(serve.log_format, &[token.text()]);
     let mut ends = Ends::new().map_err(|err| failed("signals cannot be heard", &err))?;
-    let service = Service::open(ServiceOptions { shelf }).await?;
     let listener = listen(address(serve.listen)?).await?;
     let address = listener.local_addr().map_err(|err| failed("the address is not known", &err))?;
+    let roots = roots(serve.roots, &data)?;
+    let service = Service::open(ServiceOptions { shelf, data_dir: Some(data.clone()), roots }).await?;
+    if let Err(err) = socket::listen(&data, service.clone()) {
+        tracing::warn!(error = err.to_string(), "commands in a terminal cannot reach this companion");
+    }
 
     let url = format!("http://{address}/");
     let link = format!("{url}#token={}", encoded(token.text()));
@@ -73,14 +81,17 @@ pub(super) async fn run(shelf: Option<PathBuf>, serve: Serve, as_json: bool) -> 
         app.places().all_left(GRACE).await;
         // It ends by itself, and its panics have been told.
         let _ = serving.await;
+        service.shut_down().await;
     };
     tokio::select! {
         () = all => {}
         // Who asks twice means it.
         () = ends.wait() => {}
     }
-    // Left behind after a crash it leads to nothing worse than an old token.
-    let _ = std::fs::remove_file(data.join(OPEN_FILE));
+    // What a crash leaves behind is replaced at the next start.
+    for file in [data.join(OPEN_FILE), socket::path(&data)] {
+        let _ = std::fs::remove_file(file);
+    }
     Ok(Outcome::done(json!({ "ok": true, "stopped": true }), "stopped\n".to_owned()))
 }
 
@@ -100,8 +111,24 @@ fn data_folder(named: Option<PathBuf>) -> Result<PathBuf, Refusal> {
     let data = data.ok_or_else(|| {
         Refusal::new(Code::StorageUnavailable, "there is no home folder; name a folder with --data")
     })?;
-    DirBuilder::new().recursive(true).mode(0o700).create(&data).map_err(|err| unavailable(&data, &err))?;
+    make_folder(&data)?;
     Ok(data)
+}
+
+/// The folders that tasks work in, besides those of `toolshelf.toml`. There is always one.
+fn roots(named: Vec<PathBuf>, data: &Path) -> Result<Vec<PathBuf>, Refusal> {
+    if !named.is_empty() || !Config::load()?.roots.is_empty() {
+        return Ok(named);
+    }
+    let work = data.join(WORK_FOLDER);
+    make_folder(&work)?;
+    Ok(vec![work])
+}
+
+/// A folder that is closed to others, where there is none yet.
+fn make_folder(folder: &Path) -> Result<(), Refusal> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|err| unavailable(folder, &err))
 }
 
 /// The address: what is asked for, else the setting, else the usual one.
