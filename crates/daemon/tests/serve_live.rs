@@ -234,9 +234,9 @@ async fn a_shelf_that_changes_on_disk_is_told_to_open_sessions() {
     std::fs::write(folder.path().join("case.wasm"), [module, vec![0, 2, 1, 0]].concat()).unwrap();
     assert_eq!(names(&live.frame_of("shelf").await["tools"]), ["hash", "diff", "diff-loose"]);
     assert_eq!(names(&server.ready().await.1["tools"]), ["hash", "diff", "diff-loose"]);
+    // Without a manifest nobody knows which built-in tools the shelf would have replaced: nothing is offered.
     std::fs::remove_dir_all(folder.path()).unwrap();
-    let last = live.frame_of("shelf").await;
-    assert_eq!(names(&last["tools"]), ["hash", "diff", "diff-loose"], "{last} {}", server.log());
+    assert_eq!(live.frame_of("shelf").await["tools"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
