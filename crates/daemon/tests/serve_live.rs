@@ -1,5 +1,7 @@
 //! Live sessions: hello, words and calls, what everybody hears, and how sessions end.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
 mod common;
 #[path = "common/server.rs"]
 mod server;
@@ -253,15 +255,9 @@ async fn who_does_not_read_is_let_go() {
     // Each call is told of with 4 KiB of its output.
     let lines = |word: &str| format!("{word}\n").repeat(1_000);
     let body = json!({"args": {"a": lines("old"), "b": lines("new")}});
-    let (mut calls, before) = (0, server.metric("process_resident_memory_bytes").unwrap());
-    while server.metric("toolshelf_live_sessions") == Some(1.0) && calls < 5_000 {
-        for _ in 0..100 {
-            assert_eq!(server.post("/v1/shelf/tools/diff/call", &body).status, 200);
-            calls += 1;
-        }
-        if calls >= 1_000 {
-            break;
-        }
+    let before = server.metric("process_resident_memory_bytes").unwrap();
+    for _ in 0..1_000 {
+        assert_eq!(server.post("/v1/shelf/tools/diff/call", &body).status, 200);
     }
     let after = server.metric("process_resident_memory_bytes").unwrap();
     assert!(after - before < 64e6, "{before} {after}");
