@@ -118,6 +118,7 @@ pub(crate) fn cache_dir() -> Option<PathBuf> {
 }
 
 /// The file of settings, by the platform's convention where it is not set.
+#[allow(dead_code, reason = "the commands that need it are built on it")]
 pub(crate) fn config_file() -> Option<PathBuf> {
     CONFIG.path().or_else(|| Some(strategy()?.config_dir().join("toolshelf/toolshelf.toml")))
 }
