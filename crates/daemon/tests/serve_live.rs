@@ -11,6 +11,8 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use server::Server;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use toolshelf_core::Digest;
 
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -209,6 +211,11 @@ async fn of_a_hundred_sessions_sixty_four_are_served() {
     for live in &mut served {
         assert_eq!(live.frame().await["calls"][0]["output"], ABC);
     }
+    // Who closes in order is answered in order.
+    let mut leaving = served.remove(0);
+    let close = CloseFrame { code: CloseCode::Normal, reason: "enough".into() };
+    leaving.send(Message::Close(Some(close))).await;
+    assert_eq!(leaving.end().await.1, 1000);
     // A place that is given up can be had.
     served.truncate(10);
     common::eventually("places are free", || server.metric("toolshelf_live_sessions") == Some(10.0));
