@@ -116,6 +116,17 @@ async fn tasks_are_delegated_and_told_of() {
 }
 
 #[tokio::test]
+async fn a_task_outlives_the_session_that_delegated_it() {
+    let server = Server::start();
+    let (mut live, _) = server.ready().await;
+    let args = json!({"agent": "hash", "task": "abc", "callId": "one"});
+    live.say(json!({"type": "call", "callId": "d", "name": "delegate_task", "args": args})).await;
+    drop(live);
+    let completed = || server.get("/v1/tasks?filter=completed").json()["rows"].as_array().map(Vec::len);
+    common::eventually("the task is done", || completed() == Some(1));
+}
+
+#[tokio::test]
 async fn who_does_not_show_the_token_is_refused() {
     let server = Server::start();
     for (first, code) in [
