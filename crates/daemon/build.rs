@@ -1,8 +1,13 @@
-//! Has the program built again when the page that it holds has changed.
+//! Says where the page is that the program holds, and has the program built again when that has changed.
+
+use std::path::Path;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // A debug build reads the page when it runs.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // In full, so that a debug build, which reads the page when it runs, also finds one that was built after it.
+    let root = root.canonicalize().unwrap_or(root);
+    println!("cargo::rustc-env=TOOLSHELF_PAGE={}", root.join("dist").display());
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         println!("cargo::rerun-if-changed=../../dist");
     }

@@ -1,5 +1,7 @@
 //! What programs are answered: as the description says, and as the command line prints it.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
 mod common;
 #[path = "common/server.rs"]
 mod server;

@@ -16,7 +16,7 @@ use super::answer::Fault;
 
 /// The built page. Without one, a short page says how to build it.
 #[derive(RustEmbed)]
-#[folder = "../../dist"]
+#[folder = "$TOOLSHELF_PAGE"]
 #[allow_missing = true]
 struct Page;
 

@@ -204,7 +204,7 @@ async fn put(socket: &mut WebSocket, message: Message) -> Result<(), End> {
 /// Says why, closes, and waits a little for the other side to close as well, so that what was said is read.
 async fn finish(mut socket: WebSocket, end: End) {
     let (code, reason) = match end {
-        End::Gone => return,
+        End::Gone => return rest(&mut socket).await,
         End::Refused(refusal) => {
             tracing::info!(refused = refusal.code.as_str(), "a live session was refused");
             if send(&mut socket, &ServerFrame::refused(&refusal)).await.is_err() {
@@ -216,8 +216,13 @@ async fn finish(mut socket: WebSocket, end: End) {
     };
     let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
     if put(&mut socket, close).await.is_ok() {
-        let rest = async { while let Some(Ok(_)) = socket.recv().await {} };
-        // Whether it answers or not, the connection ends here.
-        let _ = timeout(CLOSE_TIME, rest).await;
+        rest(&mut socket).await;
     }
+}
+
+/// Reads to the end, which also answers a close of the other side.
+async fn rest(socket: &mut WebSocket) {
+    let end = async { while let Some(Ok(_)) = socket.recv().await {} };
+    // Whether that comes or not, the connection ends here.
+    let _ = timeout(CLOSE_TIME, end).await;
 }
