@@ -24,6 +24,10 @@
 //! | [`root`] | the folder that a task works in, and who reaches it |
 //! | [`task`] | what is asked, what is recorded, and how a log becomes a record and a view |
 //! | [`live`] | what a companion tells of itself, and the frames of its live session |
+//! | [`extension`] | manifests of extensions, their rules and signatures, what a call of one is made of |
+//! | [`reserved`] | entities that belong to the system |
+//! | [`grant`] | what a passport lets an extension do |
+//! | [`problem`] | a "no" of the interface for extensions and facts |
 //! | [`address`] | sealed addresses: what a task's owner holds in hand |
 //! | [`redact`] | taking secrets out of what is written anywhere |
 
@@ -33,6 +37,8 @@ pub mod call;
 pub mod declare;
 pub mod diff;
 pub mod digest;
+pub mod extension;
+pub mod grant;
 pub mod inventory;
 pub mod limits;
 pub mod live;
@@ -40,8 +46,10 @@ pub mod manifest;
 pub mod module;
 pub mod patch;
 pub mod placement;
+pub mod problem;
 pub mod redact;
 pub mod refusal;
+pub mod reserved;
 pub mod root;
 pub mod script;
 pub mod shelf;
