@@ -330,6 +330,18 @@ codes! {
     UpstreamFailed = "upstream-failed",
         "A server that had to be asked did not answer as it should.",
         "Try again later; the sentence says what came.";
+    SecretUnknown = "secret-unknown",
+        "The vault has no secret of that id.",
+        "List the secrets with `toolshelf secret list`.";
+    VaultDamaged = "vault-damaged",
+        "The vault was sealed with another key, or changed since.",
+        "Put the file and its key back from a copy; a secret that was changed must be set again.";
+    ReceiptsDamaged = "receipts-damaged",
+        "The log of receipts is not as it was written.",
+        "Keep the log as it is for whoever looks into it, and move it away to begin a new one.";
+    KeyUnknown = "key-unknown",
+        "No key of that passport is trusted.",
+        "List the keys with `toolshelf keys list`.";
     FactInvalid = "fact-invalid",
         "A fact, or a question for facts, is not of the form that the store takes.",
         "Mend what the sentence names.";

@@ -212,6 +212,9 @@ pub enum ExtensionError {
     /// The call of an external tool failed.
     #[error(transparent)]
     External(#[from] ExternalFault),
+    /// All places for calls were taken for as long as a call may take.
+    #[error("too many extension calls run at the same time")]
+    Busy,
     /// Something failed on the host's side.
     #[error("{0}")]
     Internal(String),
@@ -247,7 +250,7 @@ impl ExtensionError {
     pub const fn kind(&self) -> ProblemKind {
         match self {
             Self::NotBuilt => ProblemKind::NotImplemented,
-            Self::EngineFailed => ProblemKind::Unavailable,
+            Self::EngineFailed | Self::Busy => ProblemKind::Unavailable,
             Self::Unreadable(fault) => fault.kind(),
             Self::Invalid(_)
             | Self::InvalidInDevelopment(_)
@@ -299,7 +302,7 @@ impl ExtensionError {
             Self::Unreadable(ManifestReadFault::Malformed(_))
             | Self::BadId(_)
             | Self::RegistryMismatch { .. } => Code::ExtensionInvalid,
-            Self::Unreadable(_) | Self::ModuleTooLarge | Self::Layout(_) => Code::OverBudget,
+            Self::Unreadable(_) | Self::ModuleTooLarge | Self::Layout(_) | Self::Busy => Code::OverBudget,
             Self::Invalid(fault) | Self::InvalidInDevelopment(fault) => fault.code(),
             Self::AlreadyInstalled | Self::GrantExists => Code::ExtensionExists,
             Self::NotFound(_)
