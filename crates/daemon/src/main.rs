@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`settings`] | every setting, in one table |
 //! | [`shelf`] | the shelf over this computer's folders and processes |
+//! | [`extensions`] | extensions: what is installed, who may call it, what happens when it is called |
 //! | [`service`] | the companion as one value: shelf, tasks, and what watchers hear of |
 //! | [`cli`] | what people and scripts type |
 
@@ -12,6 +13,8 @@ use std::process::ExitCode;
 use toolshelf_sandbox::process::WORKER_COMMAND;
 
 mod cli;
+#[expect(dead_code, reason = "the interfaces that call it come next")]
+mod extensions;
 mod service;
 mod settings;
 mod shelf;
