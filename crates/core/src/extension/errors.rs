@@ -193,6 +193,12 @@ pub enum ExtensionError {
     /// The module cannot be compiled.
     #[error("compile error: {0}")]
     Compile(String),
+    /// Compiling the module takes more time or memory than it is granted.
+    #[error("compile error: over budget: {0}")]
+    CompileBudget(String),
+    /// As many calls run as there are places for.
+    #[error("too many extension calls run; try again later")]
+    Busy,
     /// The module cannot be instantiated.
     #[error("instantiate error: {0}")]
     Instantiate(String),
@@ -247,7 +253,7 @@ impl ExtensionError {
     pub const fn kind(&self) -> ProblemKind {
         match self {
             Self::NotBuilt => ProblemKind::NotImplemented,
-            Self::EngineFailed => ProblemKind::Unavailable,
+            Self::EngineFailed | Self::Busy => ProblemKind::Unavailable,
             Self::Unreadable(fault) => fault.kind(),
             Self::Invalid(_)
             | Self::InvalidInDevelopment(_)
@@ -283,6 +289,7 @@ impl ExtensionError {
             | Self::NeverResolved
             | Self::Trap(_)
             | Self::Compile(_)
+            | Self::CompileBudget(_)
             | Self::Instantiate(_)
             | Self::MissingExport(_)
             | Self::ResponseOverflow
@@ -299,7 +306,7 @@ impl ExtensionError {
             Self::Unreadable(ManifestReadFault::Malformed(_))
             | Self::BadId(_)
             | Self::RegistryMismatch { .. } => Code::ExtensionInvalid,
-            Self::Unreadable(_) | Self::ModuleTooLarge | Self::Layout(_) => Code::OverBudget,
+            Self::Unreadable(_) | Self::ModuleTooLarge | Self::Layout(_) | Self::Busy => Code::OverBudget,
             Self::Invalid(fault) | Self::InvalidInDevelopment(fault) => fault.code(),
             Self::AlreadyInstalled | Self::GrantExists => Code::ExtensionExists,
             Self::NotFound(_)
@@ -321,7 +328,7 @@ impl ExtensionError {
             Self::ArgsMismatch { .. } | Self::Grant(_) => Code::InvalidArgument,
             Self::RateLimited(_) => Code::RateLimited,
             Self::FuelExhausted | Self::DeadlineExceeded => Code::TimeExceeded,
-            Self::OutOfMemory | Self::ResponseOverflow => Code::ResourceExceeded,
+            Self::OutOfMemory | Self::ResponseOverflow | Self::CompileBudget(_) => Code::ResourceExceeded,
             Self::Compile(_) => Code::WasmInvalid,
             Self::Instantiate(_) | Self::MissingExport(_) => Code::UnsupportedAbi,
             Self::Trap(_) | Self::Response(_) => Code::WasmTrapped,
