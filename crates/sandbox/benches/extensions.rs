@@ -27,8 +27,8 @@ use toolshelf_sandbox::crux::ports::{CallIdentity, FactAccess, FactQuery, NewFac
 use toolshelf_sandbox::crux::{Call, Extensions, Limits, ModuleBytes};
 use toolshelf_sandbox::process::WORKER_COMMAND;
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module, PoolingAllocationConfig, Store,
-    StoreLimits, StoreLimitsBuilder,
+    Config, Enabled, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module,
+    PoolingAllocationConfig, Store, StoreLimits, StoreLimitsBuilder,
 };
 
 /// Rounds in which every way is measured once. The best round of each is told besides the median: what the machine
@@ -68,7 +68,8 @@ fn main() -> ExitCode {
     let step = "(local.set 0 (i32.mul (i32.add (local.get 0) (i32.const 77)) (i32.xor (local.get 0) (i32.const 3))))";
     let function = format!("(func (param i32) (result i32) {} (local.get 0))", step.repeat(20));
     let count = (1 << 20) / (wat::parse_str(format!("(module {function})")).unwrap().len() - 20);
-    let large = wat::parse_str(format!(r#"(module (memory (export "memory") 1) {CODE} {})"#, function.repeat(count)));
+    let large =
+        wat::parse_str(format!(r#"(module (memory (export "memory") 1) {CODE} {})"#, function.repeat(count)));
     let large = large.unwrap();
 
     for (name, module) in [("a small module", &small), ("a module of 1 MiB", &large)] {
@@ -128,7 +129,10 @@ fn compare(ours: &Extensions, engine: &Engine, module: &[u8]) {
     println!("  above bare and hashing: {above:.1} us (best), {:.1} us (median); wanted: at most 40", {
         median(&our_times) - median(&bare_times) - median(&hash_times)
     });
-    println!("  compiled for each call / Toolshelf: {:.0}; wanted: at least 20", best(&compiled_times) / best(&our_times));
+    println!(
+        "  compiled for each call / Toolshelf: {:.0}; wanted: at least 20",
+        best(&compiled_times) / best(&our_times)
+    );
     println!("  the first call, compiled in a worker: {:.0} ms", first.as_secs_f64() * 1e3);
 }
 
@@ -157,8 +161,12 @@ impl Bare {
         let module = Module::new(engine, module).unwrap();
         let pre = Linker::new(engine).instantiate_pre(&module).unwrap();
         let args = json!({"doc_id": "note-1"});
-        let request =
-            ToolRequest { tool: "ext.bench.run", args: &args, calling_passport_id: "p_alice", request_id: "req-1" };
+        let request = ToolRequest {
+            tool: "ext.bench.run",
+            args: &args,
+            calling_passport_id: "p_alice",
+            request_id: "req-1",
+        };
         Self { pre, request: request.to_json().unwrap() }
     }
 
@@ -170,7 +178,8 @@ impl Bare {
         store.set_epoch_deadline(6_000);
         let instance = self.pre.instantiate(&mut store).unwrap();
         let memory = instance.get_memory(&mut store, "memory").unwrap();
-        let called = instance.get_typed_func::<(i32, i32, i32, i32), i32>(&mut store, "extension_call").unwrap();
+        let called =
+            instance.get_typed_func::<(i32, i32, i32, i32), i32>(&mut store, "extension_call").unwrap();
         memory.write(&mut store, 0, &self.request).unwrap();
         let len = self.request.len() as i32;
         let returned = called.call(&mut store, (0, len, 256, 65_000)).unwrap();
@@ -211,7 +220,10 @@ fn throughput(ours: &Extensions, module: &[u8]) {
         rounds.fold(0.0, f64::max)
     };
     let (one, two) = (rate(1), rate(2));
-    println!("calls of the small module a second: {one:.0} from one thread, {two:.0} from two ({:.2})", two / one);
+    println!(
+        "calls of the small module a second: {one:.0} from one thread, {two:.0} from two ({:.2})",
+        two / one
+    );
 }
 
 /// One fact, always the same: what is measured is the way to the store and back.
@@ -261,7 +273,10 @@ fn facts(ours: &Extensions) {
             })
         })
         .collect();
-    println!("reads of a fact a second, from inside a module: {:.0}; wanted: 200000", f64::from(READS) / best(&times) * 1e6);
+    println!(
+        "reads of a fact a second, from inside a module: {:.0}; wanted: 200000",
+        f64::from(READS) / best(&times) * 1e6
+    );
 }
 
 /// Microseconds that each of `count` calls took.

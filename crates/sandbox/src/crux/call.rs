@@ -69,16 +69,19 @@ impl Extensions {
         // The clock starts here: the code is compiled, and the place is had.
         let start = Instant::now();
         let (limits, args) = (call.limits, call.args);
-        let mut store = Store::new(self.engine.engine(), CallState {
-            identity: call.identity,
-            grant: call.grant,
-            ports: call.ports,
-            log: CallLog::default(),
-            limiter: Limiter::new(&limits, extension.declared),
-            // A time beyond what a clock counts is no limit at all.
-            ends: start.checked_add(wall),
-            memory: None,
-        });
+        let mut store = Store::new(
+            self.engine.engine(),
+            CallState {
+                identity: call.identity,
+                grant: call.grant,
+                ports: call.ports,
+                log: CallLog::default(),
+                limiter: Limiter::new(&limits, extension.declared),
+                // A time beyond what a clock counts is no limit at all.
+                ends: start.checked_add(wall),
+                memory: None,
+            },
+        );
         store.limiter(|state| &mut state.limiter);
         store.set_epoch_deadline(self.engine.ticks(limits.wall_ms));
         let end = store
@@ -105,9 +108,10 @@ fn run(
     limits: &Limits,
 ) -> Result<Value, CallFault> {
     let request = request(store.data(), args)?;
-    let instance = extension.pre.instantiate(&mut *store).map_err(|err| {
-        CallFault::of_instantiation(&err, store.data().limiter.denied_growth())
-    })?;
+    let instance = extension
+        .pre
+        .instantiate(&mut *store)
+        .map_err(|err| CallFault::of_instantiation(&err, store.data().limiter.denied_growth()))?;
     let memory = instance.get_memory(&mut *store, "memory").ok_or(CallFault::MissingExport("memory"))?;
     store.data_mut().memory = Some(memory);
     initialize(store, &instance)?;

@@ -78,7 +78,7 @@ pub struct ExtensionEngine {
 }
 
 impl ExtensionEngine {
-    /// An engine whose epochs are `tick` long. A tick of nothing counts as one millisecond.
+    /// An engine whose epochs are `tick` long: at least a millisecond, at most a minute.
     ///
     /// # Errors
     /// When the system does not reserve the addresses of the pool (about 260 GiB; a reservation is no memory), or has

@@ -80,7 +80,11 @@ impl Extensions {
     ///
     /// # Errors
     /// A [`StartFault`].
-    pub fn start(program: WorkerProgram, cache: Option<&CodeCache>, tick: Duration) -> Result<Self, StartFault> {
+    pub fn start(
+        program: WorkerProgram,
+        cache: Option<&CodeCache>,
+        tick: Duration,
+    ) -> Result<Self, StartFault> {
         let engine = ExtensionEngine::start(tick).map_err(StartFault::Engine)?;
         let mut linker = Linker::new(engine.engine());
         host_abi::link(&mut linker).map_err(StartFault::Engine)?;

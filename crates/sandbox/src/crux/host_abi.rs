@@ -19,7 +19,7 @@ use toolshelf_core::extension::envelope::{PassportReply, QUERY_TOP_K_MAX, confid
 use toolshelf_core::extension::rc::{PASSPORT_BUFFER_TOO_SMALL, ReturnCode};
 use wasmtime::{Caller, Linker};
 
-use super::log::{LOG_LEVEL_MAX_BYTES, LOG_MESSAGE_MAX_BYTES, LOG_ACROSS_BYTES};
+use super::log::{LOG_ACROSS_BYTES, LOG_LEVEL_MAX_BYTES, LOG_MESSAGE_MAX_BYTES};
 use super::memory::{Reply, buffer, shown, text, write, write_json};
 use super::ports::{FactAccess, FactQuery, NewFact, NewReceipt};
 use super::state::{CallState, host_call, in_time, memory_of};
@@ -115,7 +115,13 @@ fn now_unix_ms(guest: Guest<'_>) -> wasmtime::Result<i64> {
 }
 
 /// A text that cannot be read is logged as an empty one; without a memory nothing is.
-fn log(mut guest: Guest<'_>, level: i32, level_len: i32, message: i32, message_len: i32) -> wasmtime::Result<()> {
+fn log(
+    mut guest: Guest<'_>,
+    level: i32,
+    level_len: i32,
+    message: i32,
+    message_len: i32,
+) -> wasmtime::Result<()> {
     in_time(&guest)?;
     if let Some(memory) = memory_of(&mut guest) {
         let (memory, state) = memory.data_and_store_mut(&mut guest);

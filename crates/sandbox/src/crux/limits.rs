@@ -2,14 +2,12 @@
 
 use wasmtime::ResourceLimiter;
 
-use super::engine::{
-    EXTENSION_MAX_TABLES, EXTENSION_MEMORY_CEILING_BYTES, EXTENSION_TABLE_MAX_ELEMENTS,
-};
+use super::engine::{EXTENSION_MAX_TABLES, EXTENSION_MEMORY_CEILING_BYTES, EXTENSION_TABLE_MAX_ELEMENTS};
 
 /// What one call may use. A setting may change them between two calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Fuel, roughly one unit for each instruction.
+    /// Fuel: roughly one unit for each instruction, and for each byte that an instruction for many bytes moves.
     pub fuel: u64,
     /// Ceiling of linear memory, in bytes. It counts at most as [`EXTENSION_MEMORY_CEILING_BYTES`].
     pub memory_bytes: usize,

@@ -99,7 +99,9 @@ mod tests {
         let entries = log.finish();
         let (last, lines) = entries.split_last().unwrap();
         assert!(lines.iter().all(|line| line.message.len() == LOG_MESSAGE_MAX_BYTES));
-        assert!(lines.iter().map(|line| line.message.len() + line.level.len()).sum::<usize>() <= LOG_MAX_BYTES);
+        assert!(
+            lines.iter().map(|line| line.message.len() + line.level.len()).sum::<usize>() <= LOG_MAX_BYTES
+        );
         assert_eq!(last.message, format!("the log is full; lines that are not in it: {}", 20 - lines.len()));
     }
 

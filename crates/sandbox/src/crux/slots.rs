@@ -49,7 +49,8 @@ impl Slots {
         drop(line);
         // Whoever stands behind may be the first now.
         self.moved.notify_all();
-        taken.then_some(Slot(self))
+        // Not made where none was taken: its end would give back what nobody had.
+        taken.then(|| Slot(self))
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -72,9 +73,11 @@ mod tests {
     fn a_place_is_given_back_and_none_is_given_twice() {
         let slots = Slots::new(1);
         let slot = slots.take(Duration::ZERO).unwrap();
-        assert!(slots.take(Duration::from_millis(1)).is_none());
+        // Nor does asking in vain make a place.
+        (0..3).for_each(|_| assert!(slots.take(Duration::from_millis(1)).is_none()));
         drop(slot);
         assert!(slots.take(Duration::ZERO).is_some());
+        assert_eq!(slots.line().free, 1);
     }
 
     #[test]

@@ -10,9 +10,9 @@
 //! 3. What is left is a trap, or, before the module was whole, an [`CallFault::Instantiate`]. A memory that is declared
 //!    larger than the ceiling is one of those: such a module never runs, whatever it is asked.
 
+use toolshelf_core::extension::ExtensionError;
 use toolshelf_core::extension::envelope::ResponseFault;
 use toolshelf_core::extension::layout::{LayoutFault, ReturnedFault};
-use toolshelf_core::extension::ExtensionError;
 use toolshelf_core::refusal::cut;
 use toolshelf_host::CompileFault;
 use wasmtime::{PoolConcurrencyLimitError, Trap};

@@ -41,9 +41,9 @@ pub(super) async fn in_worker(keeper: &Keeper, kind: Kind, module: &[u8]) -> Res
     let compiling = async {
         let header = JobHeader::new(What::Compile, &[], module)
             .ok_or_else(|| CompileFault::TooCostly("the module is too large for a worker".to_owned()))?;
-        let mut lease = Lease::started(keeper.start(kind, None)).await.map_err(|err| {
-            CompileFault::TooCostly(format!("no worker could be started: {err}"))
-        })?;
+        let mut lease = Lease::started(keeper.start(kind, None))
+            .await
+            .map_err(|err| CompileFault::TooCostly(format!("no worker could be started: {err}")))?;
         if let Err(err) = lease.give(header, &[], module).await {
             return Err(lost(lease, NoAnswer::Ended(err)).await);
         }

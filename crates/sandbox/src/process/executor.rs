@@ -143,7 +143,9 @@ impl ProcessExecutor {
     async fn take(&self) -> Result<Lease, RunEnd> {
         let ready = self.inner.idle.borrow_mut().pop_front();
         let started = ready.unwrap_or_else(|| self.inner.keeper.start(Kind::Run, None));
-        Lease::started(started).await.map_err(|err| RunEnd::Exceeded(format!("no worker could be started: {err}")))
+        Lease::started(started)
+            .await
+            .map_err(|err| RunEnd::Exceeded(format!("no worker could be started: {err}")))
     }
 
     /// A worker that has the job. One that somebody ended while it was idle has run nothing, so another takes its

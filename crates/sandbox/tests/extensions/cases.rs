@@ -38,7 +38,8 @@ impl Setting {
     fn of(case: &Value) -> Self {
         let fields = ["grant", "facts", "secrets", "receipts", "passport"];
         let given = fields.iter().filter_map(|field| Some((*field, case.get(*field)?.clone())));
-        serde_json::from_value(Value::Object(given.map(|(field, value)| (field.to_owned(), value)).collect())).unwrap()
+        serde_json::from_value(Value::Object(given.map(|(field, value)| (field.to_owned(), value)).collect()))
+            .unwrap()
     }
 
     fn grant(&self) -> Option<Grant> {
@@ -262,7 +263,8 @@ pub(crate) fn imports() {
             // The order of keys is a part of the contract.
             (_, Some(wanted), _) => *wanted == parsed(),
             (.., Some(wanted)) => {
-                let entities = parsed().as_array().unwrap().iter().map(|fact| fact["entity"].clone()).collect();
+                let entities =
+                    parsed().as_array().unwrap().iter().map(|fact| fact["entity"].clone()).collect();
                 *wanted == Value::Array(entities)
             }
             _ => false,

@@ -36,7 +36,8 @@ fn cache(folder: &Path) -> CodeCache {
 }
 
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
-    let mut files: Vec<_> = fs::read_dir(folder.join("code")).unwrap().map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        fs::read_dir(folder.join("code")).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     files
 }
@@ -49,13 +50,15 @@ pub(crate) fn kept() {
     assert_eq!(answer(&first, &a), "a");
     assert_eq!(answer(&first, &b), "b");
     assert!(first.known(&ModuleBytes::hash(a.clone())).is_some());
-    let written: Vec<_> = files(folder.path()).iter().map(|file| fs::metadata(file).unwrap().modified().unwrap()).collect();
+    let written: Vec<_> =
+        files(folder.path()).iter().map(|file| fs::metadata(file).unwrap().modified().unwrap()).collect();
     assert_eq!(written.len(), 2);
     drop(first);
     // Another life of the host finds the code, and does not write it again.
     let second = extensions(Some(&cache(folder.path())));
     assert_eq!(answer(&second, &a), "a");
-    let now: Vec<_> = files(folder.path()).iter().map(|file| fs::metadata(file).unwrap().modified().unwrap()).collect();
+    let now: Vec<_> =
+        files(folder.path()).iter().map(|file| fs::metadata(file).unwrap().modified().unwrap()).collect();
     assert_eq!(now, written);
 }
 
@@ -92,10 +95,10 @@ pub(crate) fn forged() {
 pub(crate) fn bombs() {
     let extensions = extensions(None);
     // Fifteen mebibytes of code.
-    let step = "(local.set 0 (i32.mul (i32.add (local.get 0) (i32.const 77)) (i32.xor (local.get 0) (i32.const 3))))";
-    let function = format!("(func (param i32) (result i32) {} (local.get 0))", step.repeat(20_000));
-    let much = wat::parse_str(format!("(module {})", function.repeat(40))).unwrap();
-    let refused = prepare(&extensions, &much).unwrap_err();
+    // local 0 = (local 0 + 77) * (local 0 ^ 3)
+    let step = [0x20, 0, 0x41, 0xcd, 0, 0x6a, 0x20, 0, 0x41, 3, 0x73, 0x6c, 0x21, 0];
+    let body = [&[1, 1, 0x7f][..], &step.repeat(28_000), &[0x0b]].concat();
+    let refused = prepare(&extensions, &with_bodies(&vec![body; 40])).unwrap_err();
     assert!(matches!(refused, CallFault::CompileBudget(_)), "{refused}");
     assert!(refused.to_string().starts_with("compile error: over budget: "), "{refused}");
     // Deep nesting: however it ends, it has a name, and the next module is compiled.
@@ -103,15 +106,15 @@ pub(crate) fn bombs() {
     (0..200_000).for_each(|_| body.extend([0x02, 0x40]));
     body.extend(vec![0x0b; 200_000]);
     body.push(0x0b);
-    if let Err(refused) = prepare(&extensions, &with_body(&body)) {
+    if let Err(refused) = prepare(&extensions, &with_bodies(&[body])) {
         let named = matches!(refused, CallFault::CompileBudget(_) | CallFault::Compile(_));
         assert!(named, "{refused}");
     }
     assert_eq!(answer(&extensions, &module("a")), "a");
 }
 
-/// A module with one function, of no type, that has this body.
-fn with_body(body: &[u8]) -> Vec<u8> {
+/// A module with functions that take and give nothing, and have these bodies.
+fn with_bodies(bodies: &[Vec<u8>]) -> Vec<u8> {
     fn number(mut value: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         loop {
@@ -123,13 +126,20 @@ fn with_body(body: &[u8]) -> Vec<u8> {
             }
         }
     }
-    let code = [&[1][..], &number(body.len()), body].concat();
-    let head = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x0a";
-    [&head[..], &number(code.len()), &code].concat()
+    fn sized(bytes: &[u8]) -> Vec<u8> {
+        [&number(bytes.len()), bytes].concat()
+    }
+    let count = number(bodies.len());
+    let functions = [&count[..], &vec![0; bodies.len()]].concat();
+    let code = [&count[..], &bodies.iter().flat_map(|body| sized(body)).collect::<Vec<_>>()].concat();
+    [b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03", &sized(&functions)[..], b"\x0a", &sized(&code)].concat()
 }
 
 pub(crate) fn too_large() {
     let extensions = extensions(None);
     let refused = prepare(&extensions, &vec![0; 16 * 1024 * 1024 + 1]).unwrap_err();
-    assert_eq!(refused.to_string(), "compile error: over budget: the module is 16777217 bytes, above 16777216");
+    assert_eq!(
+        refused.to_string(),
+        "compile error: over budget: the module is 16777217 bytes, above 16777216"
+    );
 }

@@ -1,9 +1,13 @@
 //! Many calls at the same time, and what they share: an engine, places, the slots of a pool.
 
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use toolshelf_core::extension::envelope::WasmDispatchOutcome;
+use toolshelf_core::extension::envelope::{FactReply, WasmDispatchOutcome};
 use toolshelf_core::grant::Grant;
 use toolshelf_sandbox::crux::engine::EXTENSION_INSTANCES;
+use toolshelf_sandbox::crux::ports::{CallIdentity, FactAccess, FactQuery, NewFact, PortFault};
 use toolshelf_sandbox::crux::{Call, CallFault, Extension, Extensions, FailedCall, Limits, Ports};
 
 use crate::world::{Facts, Manner, bare, extensions, grant, identity, prepare};
@@ -15,7 +19,11 @@ fn text(module: &str) -> Vec<u8> {
     wat::parse_str(module).unwrap()
 }
 
-fn call(extensions: &Extensions, extension: &Extension, limits: Limits) -> Result<WasmDispatchOutcome, FailedCall> {
+fn call(
+    extensions: &Extensions,
+    extension: &Extension,
+    limits: Limits,
+) -> Result<WasmDispatchOutcome, FailedCall> {
     let identity = identity("p_alice", "req-1");
     extensions.call(extension, Call { identity, args: json!({}), grant: None, ports: bare(), limits })
 }
@@ -131,33 +139,82 @@ pub(crate) fn spinning_beside_others() {
     });
 }
 
-/// A slot that is used again shows nothing of the call that had it, whichever module that was of.
+/// Lets nobody go on before as many as there are places have come, so that every place is taken by the same module.
+#[derive(Debug, Default)]
+struct Meeting {
+    came: Mutex<usize>,
+    all: Condvar,
+}
+
+impl FactAccess for Meeting {
+    fn read(&self, _: &CallIdentity, _: &str, _: &str) -> Result<Option<FactReply>, PortFault> {
+        let mut came = self.came.lock().unwrap();
+        *came += 1;
+        self.all.notify_all();
+        // One that does not come has failed, which is seen elsewhere.
+        let waited =
+            self.all.wait_timeout_while(came, Duration::from_secs(30), |came| *came < EXTENSION_INSTANCES);
+        drop(waited.unwrap());
+        Ok(None)
+    }
+
+    fn store(&self, _: &CallIdentity, _: NewFact<'_>) -> Result<FactReply, PortFault> {
+        Err(PortFault::Refused("only read".to_owned()))
+    }
+
+    fn query(&self, _: &CallIdentity, _: FactQuery<'_>) -> Result<Vec<FactReply>, PortFault> {
+        Err(PortFault::Refused("only read".to_owned()))
+    }
+}
+
+const MEET: &str = r#"(import "crux" "read_fact" (func $read (param i32 i32 i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 20) (table $t 1000 funcref) (global $g (mut i32) (i32.const 0))
+  (func $meet (i64.store (i32.const 131100) (i64.const 0x613a3a7365746f6e))
+    (drop (call $read (i32.const 131100) (i32.const 8) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))))"#;
+
+/// A slot that is used again shows nothing of the call that had it before, which was one of another module.
 pub(crate) fn no_traces() {
     let extensions = extensions(None);
-    let writes = r#"(module (memory (export "memory") 100)
-      (table $t 1000 funcref) (global $g (mut i32) (i32.const 0)) (elem declare func $f) (func $f)
-      (func (export "extension_call") (param i32 i32 i32 i32) (result i32)
-        (memory.fill (i32.const 0) (i32.const 170) (i32.const 6553600))
-        (table.fill $t (i32.const 0) (ref.func $f) (i32.const 1000))
-        (global.set $g (i32.const 1)) unreachable))"#;
-    let looks = r#"(module (memory (export "memory") 100)
-      (table $t 1000 funcref) (global $g (mut i32) (i32.const 0))
-      (data (i32.const 131072) "{\"result\":1}")
-      (func (export "extension_call") (param i32 i32 i32 i32) (result i32) (local $at i32)
-        (if (global.get $g) (then unreachable))
-        (local.set $at (i32.const 999))
-        (loop $tables
-          (if (i32.eqz (ref.is_null (table.get $t (local.get $at)))) (then unreachable))
-          (br_if $tables (local.tee $at (i32.sub (local.get $at) (i32.const 1)))))
-        (local.set $at (i32.const 135168))
-        (loop $pages
-          (if (i64.ne (i64.load (local.get $at)) (i64.const 0)) (then unreachable))
-          (local.set $at (i32.add (local.get $at) (i32.const 512)))
-          (br_if $pages (i32.lt_u (local.get $at) (i32.const 6553600))))
-        (memory.copy (local.get 2) (i32.const 131072) (i32.const 12)) (i32.const 12)))"#;
-    let (writes, looks) = (prepare(&extensions, &text(writes)).unwrap(), prepare(&extensions, &text(looks)).unwrap());
-    for _ in 0..EXTENSION_INSTANCES + 10 {
-        assert!(matches!(call(&extensions, &writes, PATIENT).unwrap_err().fault, CallFault::Trap(_)));
-        assert_eq!(call(&extensions, &looks, PATIENT).unwrap().result, 1);
+    let writes = format!(
+        r#"(module {MEET} (elem declare func $meet)
+          (func (export "extension_call") (param i32 i32 i32 i32) (result i32)
+            (memory.fill (i32.const 0) (i32.const 170) (i32.const 1310720))
+            (table.fill $t (i32.const 0) (ref.func $meet) (i32.const 1000))
+            (global.set $g (i32.const 1))
+            (call $meet) unreachable))"#
+    );
+    let looks = format!(
+        r#"(module {MEET} (data (i32.const 131072) "{{\"result\":1}}")
+          (func (export "extension_call") (param i32 i32 i32 i32) (result i32) (local $at i32)
+            (if (global.get $g) (then unreachable))
+            (local.set $at (i32.const 999))
+            (loop $tables
+              (if (i32.eqz (ref.is_null (table.get $t (local.get $at)))) (then unreachable))
+              (br_if $tables (local.tee $at (i32.sub (local.get $at) (i32.const 1)))))
+            (local.set $at (i32.const 135168))
+            (loop $pages
+              (if (i64.ne (i64.load (local.get $at)) (i64.const 0)) (then unreachable))
+              (local.set $at (i32.add (local.get $at) (i32.const 8)))
+              (br_if $pages (i32.lt_u (local.get $at) (i32.const 1310720))))
+            (memory.copy (local.get 2) (i32.const 131072) (i32.const 12))
+            (call $meet) (i32.const 12)))"#
+    );
+    let [writes, looks] = [writes, looks].map(|module| prepare(&extensions, &text(&module)).unwrap());
+    let everywhere = |extension: &Extension, check: fn(Result<WasmDispatchOutcome, FailedCall>)| {
+        let meeting = Arc::new(Meeting::default());
+        std::thread::scope(|scope| {
+            for _ in 0..EXTENSION_INSTANCES {
+                let ports = Ports { facts: Some(meeting.clone()), ..bare() };
+                let identity = identity("p_alice", "req-1");
+                let call = Call { identity, args: json!({}), grant: Some(grant()), ports, limits: PATIENT };
+                let extensions = &extensions;
+                scope.spawn(move || check(extensions.call(extension, call)));
+            }
+        });
+        assert_eq!(*meeting.came.lock().unwrap(), EXTENSION_INSTANCES);
+    };
+    for _ in 0..3 {
+        everywhere(&writes, |ended| assert!(matches!(ended.unwrap_err().fault, CallFault::Trap(_))));
+        everywhere(&looks, |ended| assert_eq!(ended.unwrap().result, 1));
     }
 }
