@@ -87,6 +87,10 @@ impl ToolResponse {
     /// A [`ResponseFault`].
     pub fn read(bytes: &[u8]) -> Result<Self, ResponseFault> {
         let text = std::str::from_utf8(bytes).map_err(|_| ResponseFault::NotUtf8)?;
+        // The fields of an object may be read from a list as well, which nobody has agreed upon.
+        if text.trim_start().starts_with('[') {
+            return Err(ResponseFault::NotJson("invalid type: sequence, expected an object".to_owned()));
+        }
         serde_json::from_str(text).map_err(|err| ResponseFault::NotJson(err.to_string()))
     }
 }
@@ -180,7 +184,16 @@ mod tests {
             read(r#"{"result":{"a":1},"fact_writes":[{"entity":"e","key":"k","value":"v"}],"x":0}"#).unwrap();
         assert_eq!(response.fact_writes[0].confidence, 1.0);
         assert_eq!(ToolResponse::read(b"\xff").unwrap_err().to_string(), "response is not valid utf-8");
-        for bad in ["", "[]", "{}", r#"{"result":1,"fact_writes":[{}]}"#, r#"{"result":1} x"#, "nul"] {
+        for bad in [
+            "",
+            "[]",
+            "[1]",
+            " [1, []]",
+            "{}",
+            r#"{"result":1,"fact_writes":[{}]}"#,
+            r#"{"result":1} x"#,
+            "nul",
+        ] {
             let text = read(bad).unwrap_err().to_string();
             assert!(text.starts_with("response is not valid JSON: "), "{bad}: {text}");
         }

@@ -193,6 +193,12 @@ pub enum ExtensionError {
     /// The module cannot be compiled.
     #[error("compile error: {0}")]
     Compile(String),
+    /// Compiling the module takes more time or memory than it is granted.
+    #[error("compile error: over budget: {0}")]
+    CompileBudget(String),
+    /// As many calls run as there are places for.
+    #[error("too many extension calls run; try again later")]
+    Busy,
     /// The module cannot be instantiated.
     #[error("instantiate error: {0}")]
     Instantiate(String),
@@ -286,6 +292,7 @@ impl ExtensionError {
             | Self::NeverResolved
             | Self::Trap(_)
             | Self::Compile(_)
+            | Self::CompileBudget(_)
             | Self::Instantiate(_)
             | Self::MissingExport(_)
             | Self::ResponseOverflow
@@ -324,7 +331,7 @@ impl ExtensionError {
             Self::ArgsMismatch { .. } | Self::Grant(_) => Code::InvalidArgument,
             Self::RateLimited(_) => Code::RateLimited,
             Self::FuelExhausted | Self::DeadlineExceeded => Code::TimeExceeded,
-            Self::OutOfMemory | Self::ResponseOverflow => Code::ResourceExceeded,
+            Self::OutOfMemory | Self::ResponseOverflow | Self::CompileBudget(_) => Code::ResourceExceeded,
             Self::Compile(_) => Code::WasmInvalid,
             Self::Instantiate(_) | Self::MissingExport(_) => Code::UnsupportedAbi,
             Self::Trap(_) | Self::Response(_) => Code::WasmTrapped,
