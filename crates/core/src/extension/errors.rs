@@ -218,9 +218,6 @@ pub enum ExtensionError {
     /// The call of an external tool failed.
     #[error(transparent)]
     External(#[from] ExternalFault),
-    /// All places for calls were taken for as long as a call may take.
-    #[error("too many extension calls run at the same time")]
-    Busy,
     /// Something failed on the host's side.
     #[error("{0}")]
     Internal(String),

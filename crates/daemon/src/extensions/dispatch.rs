@@ -252,9 +252,8 @@ mod module {
     use std::sync::Arc;
 
     use toolshelf_core::extension::ExtensionError;
-    use toolshelf_core::extension::envelope::ResponseFault;
     use toolshelf_sandbox::crux;
-    use toolshelf_sandbox::crux::{Call, CallFault, CallIdentity, FailedCall, ModuleBytes, Ports};
+    use toolshelf_sandbox::crux::{Call, CallIdentity, FailedCall, ModuleBytes, Ports};
 
     use super::super::Extensions;
     use super::super::error::InvokeError;
@@ -290,10 +289,7 @@ mod module {
             let Waiting { module, call } = waiting;
             let extension = match engine.prepare(&module).await {
                 Ok(extension) => extension,
-                Err(fault) => {
-                    let tool = call.identity.tool;
-                    return Err(failed(FailedCall::before_it_began(fault, call.identity.request_id), &tool));
-                }
+                Err(fault) => return Err(failed(FailedCall::before_it_began(fault, call.identity.request_id))),
             };
             let called = tokio::task::spawn_blocking(move || run(&engine, &extension, call)).await;
             called.unwrap_or_else(|err| Err(ExtensionError::Internal(format!("the call was lost: {err}")).into()))
@@ -332,40 +328,12 @@ mod module {
         extension: &crux::Extension,
         call: Call,
     ) -> Result<Outcome, InvokeError> {
-        let tool = call.identity.tool.clone();
-        engine.call(extension, call).map(Outcome::Wasm).map_err(|call| failed(call, &tool))
+        engine.call(extension, call).map(Outcome::Wasm).map_err(failed)
     }
 
-    fn failed(call: FailedCall, tool: &str) -> InvokeError {
+    fn failed(call: FailedCall) -> InvokeError {
         let FailedCall { fault, elapsed_ms, fuel_consumed, log, request_id } = call;
-        let error = error_of(fault, tool).into();
+        let error = ExtensionError::from(fault).into();
         InvokeError { error, request_id: Some(request_id), elapsed_ms, fuel_consumed, log }
-    }
-
-    fn error_of(fault: CallFault, tool: &str) -> ExtensionError {
-        use ExtensionError as E;
-        match fault {
-            CallFault::FuelExhausted => E::FuelExhausted,
-            CallFault::DeadlineExceeded => E::DeadlineExceeded,
-            CallFault::OutOfMemory => E::OutOfMemory,
-            CallFault::Trap(why) => E::Trap(why),
-            CallFault::Compile(why) => E::Compile(why),
-            CallFault::CompileBudget(why) => E::Compile(format!("over its budget: {why}")),
-            CallFault::CompileSilent(why) => E::Compile(format!("no answer: {why}")),
-            CallFault::Instantiate(why) => E::Instantiate(why),
-            CallFault::MissingExport(name) => E::MissingExport(name),
-            CallFault::ResponseOverflow => E::ResponseOverflow,
-            CallFault::Request(why) => E::ArgsMismatch { tool: tool.to_owned(), why },
-            CallFault::Response(why) => E::Response(response_fault(&why)),
-            CallFault::Busy => E::Busy,
-        }
-    }
-
-    fn response_fault(why: &str) -> ResponseFault {
-        if why == ResponseFault::NotUtf8.to_string() {
-            return ResponseFault::NotUtf8;
-        }
-        let known = ResponseFault::NotJson(String::new()).to_string();
-        ResponseFault::NotJson(why.strip_prefix(known.as_str()).unwrap_or(why).to_owned())
     }
 }
