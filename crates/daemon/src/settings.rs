@@ -104,7 +104,10 @@ impl Setting {
     }
 
     /// The same, where variables come from somewhere else than the environment.
-    pub(crate) fn value_in(&self, variable: impl Fn(&str) -> Option<OsString>) -> Option<(&'static str, OsString)> {
+    pub(crate) fn value_in(
+        &self,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Option<(&'static str, OsString)> {
         let names = std::iter::once(&self.name).chain(self.aliases);
         names.filter_map(|name| Some((*name, variable(name)?))).find(|(_, value)| !value.is_empty())
     }

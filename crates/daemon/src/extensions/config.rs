@@ -183,7 +183,9 @@ mod tests {
         assert_eq!((limits.timeout, limits.request_bytes), (Duration::from_secs(7), 100));
         assert_eq!((limits.response_bytes, limits.rate_per_min), (262_144, 10));
         assert!(limits.plain_http && !limits.private_addresses);
-        for (value, on) in [("1", true), ("TRUE", true), ("on", true), ("0", false), ("no", false), ("", false)] {
+        for (value, on) in
+            [("1", true), ("TRUE", true), ("on", true), ("0", false), ("no", false), ("", false)]
+        {
             let variables = Variables::from(move |name| {
                 (name == "CORECRUXD_EXTENSIONS_ALLOW_UNSIGNED").then(|| value.into())
             });

@@ -55,10 +55,30 @@ pub(crate) struct Invocation {
 /// How far a call has come.
 enum Step {
     /// To its end.
-    Done(Outcome),
+    Done(Box<Result<Outcome, InvokeError>>),
     /// To a module whose code is not in memory.
     #[cfg(feature = "wasm-extensions")]
     Compile(Box<module::Waiting>),
+}
+
+/// What the audit log says of a call besides its end.
+struct CallRow {
+    extension: String,
+    version: String,
+    tool: String,
+    passport: String,
+}
+
+impl CallRow {
+    fn of(call: &Invocation) -> Self {
+        let passport = call.passport.as_deref().unwrap_or_default();
+        Self {
+            extension: cut(&call.extension, 128),
+            version: String::new(),
+            tool: cut(&call.tool, 100),
+            passport: cut(passport, 512),
+        }
+    }
 }
 
 /// A call that may be made.
@@ -75,43 +95,46 @@ impl Extensions {
     /// # Errors
     /// An [`InvokeError`]: why there is no result, and what the call has logged and used.
     pub(crate) async fn invoke(&self, call: Invocation) -> Result<Outcome, InvokeError> {
-        let (id, passport) = (call.extension.clone(), call.passport.clone());
-        let tool = cut(&call.tool, 100);
-        let (version, end) = match self.on_thread(move |extensions| Ok(extensions.begin(call))).await {
-            Ok((version, Ok(Step::Done(outcome)))) => (version, Ok(outcome)),
+        match self.on_thread(move |extensions| Ok(extensions.begin(call))).await? {
+            Step::Done(end) => *end,
             #[cfg(feature = "wasm-extensions")]
-            Ok((version, Ok(Step::Compile(call)))) => (version, self.compile_and_call(*call).await),
-            Ok((version, Err(err))) => (version, Err(err)),
-            Err(err) => (String::new(), Err(err.into())),
-        };
-        let event = AuditEvent {
-            action: AuditAction::Invoke,
-            actor: passport.as_deref().unwrap_or_default(),
-            pack_id: &id,
-            version: &version,
-            outcome: end.as_ref().err().map_or("ok", |err| err.error.kind().slug()),
-            detail: &tool,
-        };
-        self.inner.audit.note(event, self.now());
-        end
+            Step::Compile(waiting) => self.compile_and_call(*waiting).await,
+        }
     }
 
-    /// All of a call that needs no code to be compiled first, and the extension's version where it is known.
-    fn begin(&self, call: Invocation) -> (String, Result<Step, InvokeError>) {
+    /// All of a call that needs no code to be compiled first.
+    fn begin(&self, call: Invocation) -> Step {
+        let mut row = CallRow::of(&call);
         let admitted = match self.admit(&call) {
             Ok(admitted) => admitted,
-            Err(err) => return (String::new(), Err(err.into())),
+            Err(err) => return self.done(&row, Err(err.into())),
         };
-        let manifest = &admitted.record.manifest;
-        let version = manifest.version.clone();
-        let end = match manifest.entry.kind {
-            EntryKind::Wasm => self.call_module(admitted, call),
-            _ => match self.call_external(&admitted, &call) {
-                Ok(outcome) => Ok(Step::Done(Outcome::External(outcome))),
-                Err(err) => Err(err.into()),
-            },
+        row.version.clone_from(&admitted.record.manifest.version);
+        match admitted.record.manifest.entry.kind {
+            EntryKind::Wasm => self.call_module(row, admitted, call),
+            _ => {
+                let end = self.call_external(&admitted, &call);
+                self.done(&row, end.map(Outcome::External).map_err(InvokeError::from))
+            }
+        }
+    }
+
+    fn done(&self, row: &CallRow, end: Result<Outcome, InvokeError>) -> Step {
+        self.note(row, &end);
+        Step::Done(Box::new(end))
+    }
+
+    /// Writes down how a call ended.
+    fn note(&self, row: &CallRow, end: &Result<Outcome, InvokeError>) {
+        let event = AuditEvent {
+            action: AuditAction::Invoke,
+            actor: &row.passport,
+            pack_id: &row.extension,
+            version: &row.version,
+            outcome: end.as_ref().err().map_or("ok", |err| err.error.kind().slug()),
+            detail: &row.tool,
         };
-        (version, end)
+        self.inner.audit.note(event, self.now());
     }
 
     /// Says whether a call may be made, and counts it.
@@ -136,9 +159,10 @@ impl Extensions {
         };
         let tool = self.tool(&record, &call.tool)?;
         self.count(&grant, default_rate)?;
-        self.inner.schemas.check(&tool.input_schema, &call.args).map_err(|why| {
-            ExtensionError::ArgsMismatch { tool: cut(&call.tool, 200), why }
-        })?;
+        self.inner
+            .schemas
+            .check(&tool.input_schema, &call.args)
+            .map_err(|why| ExtensionError::ArgsMismatch { tool: cut(&call.tool, 200), why })?;
         let request_id = match &call.request_id {
             Some(id) => id.clone(),
             None => request_id(u128::from(self.now()) * 1_000_000 + u128::from(self.next_number())),
@@ -199,7 +223,9 @@ impl Extensions {
             let at = Moment::from_unix_ms(self.now());
             match check_client_write(&fact).and_then(|()| wait(self.inner.facts.store(fact, at))) {
                 Ok(_) => accepted_fact_writes += 1,
-                Err(err) => writes.drop_reasons.push(format!("fact of entity '{entity}' was not stored: {err}")),
+                Err(err) => {
+                    writes.drop_reasons.push(format!("fact of entity '{entity}' was not stored: {err}"))
+                }
             }
         }
         Ok(ExternalOutcome {
@@ -242,8 +268,8 @@ impl Extensions {
 
 #[cfg(not(feature = "wasm-extensions"))]
 impl Extensions {
-    fn call_module(&self, _: Admitted, _: Invocation) -> Result<Step, InvokeError> {
-        Err(ExtensionError::NotBuilt.into())
+    fn call_module(&self, row: CallRow, _: Admitted, _: Invocation) -> Step {
+        self.done(&row, Err(ExtensionError::NotBuilt.into()))
     }
 }
 
@@ -251,48 +277,65 @@ impl Extensions {
 mod module {
     use std::sync::Arc;
 
-    use toolshelf_core::extension::ExtensionError;
+    use toolshelf_core::extension::{ExtensionError, IntegrationManifest};
     use toolshelf_sandbox::crux;
     use toolshelf_sandbox::crux::{Call, CallIdentity, FailedCall, ModuleBytes, Ports};
 
-    use super::super::Extensions;
     use super::super::error::InvokeError;
     use super::super::ports::{CallFacts, CallReceipts, CallSecrets};
-    use super::{Admitted, Invocation, Outcome, Step};
+    use super::super::{ExtError, Extensions};
+    use super::{Admitted, CallRow, Invocation, Outcome, Step};
 
     /// A call whose module has to be compiled first.
     pub(super) struct Waiting {
+        row: CallRow,
         module: ModuleBytes,
         call: Call,
     }
 
     impl Extensions {
         /// Reads the module, checks that it is the one that is pinned, and calls it where its code is in memory.
-        pub(super) fn call_module(&self, admitted: Admitted, call: Invocation) -> Result<Step, InvokeError> {
-            let engine = self.engine()?;
-            let manifest = &admitted.record.manifest;
-            let module = ModuleBytes::hash(self.module_in_folder(manifest)?);
-            let (pinned, on_disk) = (manifest.wasm_module_sha256.clone(), module.digest().to_string());
-            if pinned.as_ref() != Some(&on_disk) {
-                let manifest = pinned.unwrap_or_default();
-                return Err(ExtensionError::ModuleMismatch { manifest, on_disk }.into());
-            }
+        pub(super) fn call_module(&self, row: CallRow, admitted: Admitted, call: Invocation) -> Step {
+            let ready = self
+                .engine()
+                .map_err(InvokeError::from)
+                .and_then(|engine| Ok((engine, self.module_of(&admitted.record.manifest)?)));
+            let (engine, module) = match ready {
+                Ok(ready) => ready,
+                Err(err) => return self.done(&row, Err(err)),
+            };
             let call = self.sandboxed(admitted, call);
             match engine.known(&module) {
-                Some(extension) => run(engine, &extension, call).map(Step::Done),
-                None => Ok(Step::Compile(Box::new(Waiting { module, call }))),
+                Some(extension) => self.done(&row, run(engine, &extension, call)),
+                None => Step::Compile(Box::new(Waiting { row, module, call })),
             }
         }
 
         pub(super) async fn compile_and_call(&self, waiting: Waiting) -> Result<Outcome, InvokeError> {
             let engine = Arc::clone(self.engine()?);
-            let Waiting { module, call } = waiting;
-            let extension = match engine.prepare(&module).await {
-                Ok(extension) => extension,
-                Err(fault) => return Err(failed(FailedCall::before_it_began(fault, call.identity.request_id))),
-            };
-            let called = tokio::task::spawn_blocking(move || run(&engine, &extension, call)).await;
-            called.unwrap_or_else(|err| Err(ExtensionError::Internal(format!("the call was lost: {err}")).into()))
+            let Waiting { row, module, call } = waiting;
+            let prepared = engine.prepare(&module).await;
+            let extensions = self.clone();
+            let called = tokio::task::spawn_blocking(move || {
+                let end = match prepared {
+                    Ok(extension) => run(&engine, &extension, call),
+                    Err(fault) => Err(failed(FailedCall::before_it_began(fault, call.identity.request_id))),
+                };
+                extensions.note(&row, &end);
+                end
+            });
+            let lost = |err| ExtensionError::Internal(format!("the call was lost: {err}"));
+            called.await.unwrap_or_else(|err| Err(lost(err).into()))
+        }
+
+        fn module_of(&self, manifest: &IntegrationManifest) -> Result<ModuleBytes, ExtError> {
+            let module = ModuleBytes::hash(self.module_in_folder(manifest)?);
+            let (pinned, on_disk) = (manifest.wasm_module_sha256.clone(), module.digest().to_string());
+            if pinned.as_ref() == Some(&on_disk) {
+                return Ok(module);
+            }
+            let manifest = pinned.unwrap_or_default();
+            Err(ExtensionError::ModuleMismatch { manifest, on_disk }.into())
         }
 
         fn engine(&self) -> Result<&Arc<crux::Extensions>, ExtensionError> {
@@ -309,7 +352,12 @@ mod module {
             };
             let receipts = CallReceipts { log: Arc::clone(&inner.receipts), clock: inner.clock.clone() };
             Call {
-                identity: CallIdentity { extension: record.manifest.id, tool: call.tool, passport, request_id },
+                identity: CallIdentity {
+                    extension: record.manifest.id,
+                    tool: call.tool,
+                    passport,
+                    request_id,
+                },
                 args: call.args,
                 grant: Some(grant),
                 ports: Ports {

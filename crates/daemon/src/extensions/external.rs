@@ -95,7 +95,8 @@ impl ExternalCall<'_> {
         }
         let mut response = request.send(&body[..]).map_err(|err| self.failed(err, endpoint))?;
         let status = response.status();
-        let cap = if status.is_success() { limits.response_bytes } else { limits.response_bytes.min(64 * 1024) };
+        let cap =
+            if status.is_success() { limits.response_bytes } else { limits.response_bytes.min(64 * 1024) };
         let bytes = response.body_mut().with_config().limit(cap).read_to_vec();
         if !status.is_success() {
             // Its words are a help where they can be had; the status is what counts.
@@ -110,8 +111,10 @@ impl ExternalCall<'_> {
     }
 
     fn check_endpoint(&self, endpoint: &str) -> Result<(), ExternalFault> {
-        let uri: Uri = endpoint.parse().map_err(|err| ExternalFault::Transport(format!("endpoint: {err}")))?;
-        let authority = uri.authority().ok_or_else(|| ExternalFault::Transport("endpoint: no host".to_owned()))?;
+        let uri: Uri =
+            endpoint.parse().map_err(|err| ExternalFault::Transport(format!("endpoint: {err}")))?;
+        let authority =
+            uri.authority().ok_or_else(|| ExternalFault::Transport("endpoint: no host".to_owned()))?;
         if authority.as_str().contains('@') {
             return Err(ExternalFault::Transport("endpoint: it names a user".to_owned()));
         }

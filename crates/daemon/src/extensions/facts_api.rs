@@ -4,8 +4,8 @@
 //! private facts nor those of entities that decide who may do what, and delete none of these.
 
 use serde::{Deserialize, Serialize};
-use toolshelf_core::reserved::NO_CLIENT_WRITE_PREFIXES;
 use toolshelf_core::refusal::cut;
+use toolshelf_core::reserved::NO_CLIENT_WRITE_PREFIXES;
 use toolshelf_facts::privacy::check_client_write;
 use toolshelf_facts::{
     Deleted, ExportRequest, Exported, Fact, FactError, FactStore as _, Found, Moment, NewFact, Query,

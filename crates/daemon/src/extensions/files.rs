@@ -72,13 +72,19 @@ pub(super) fn key_file(path: &Path) -> io::Result<Zeroizing<[u8; KEY_BYTES]>> {
 fn read_key(path: &Path) -> io::Result<Zeroizing<[u8; KEY_BYTES]>> {
     let file = open_plain(path)?;
     if file.metadata()?.mode() & 0o077 != 0 {
-        let why = format!("others can read {}; make it 0600, and the key anew if that was so for long", path.display());
+        let why = format!(
+            "others can read {}; make it 0600, and the key anew if that was so for long",
+            path.display()
+        );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     let mut bytes = Zeroizing::new(Vec::with_capacity(KEY_BYTES + 1));
     file.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     let key: [u8; KEY_BYTES] = bytes.as_slice().try_into().map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("{} holds no key of {KEY_BYTES} bytes", path.display()))
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{} holds no key of {KEY_BYTES} bytes", path.display()),
+        )
     })?;
     Ok(Zeroizing::new(key))
 }
@@ -132,7 +138,9 @@ pub(super) fn clear_drafts(folder: &Path) -> io::Result<()> {
     };
     for entry in entries {
         let entry = entry?;
-        if entry.file_name().as_encoded_bytes().starts_with(DRAFT_PREFIX.as_bytes()) && entry.file_type()?.is_file() {
+        if entry.file_name().as_encoded_bytes().starts_with(DRAFT_PREFIX.as_bytes())
+            && entry.file_type()?.is_file()
+        {
             fs::remove_file(entry.path())?;
         }
     }

@@ -135,4 +135,3 @@ impl Extensions {
 pub(super) fn grant_not_found(id: &str, passport: &str) -> ExtError {
     ExtensionError::GrantNotFound { extension: cut(id, 200), passport: cut(passport, 200) }.into()
 }
-

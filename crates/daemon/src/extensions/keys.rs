@@ -169,7 +169,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = KeyFile::of(dir.path());
         keys.add(key("p_a", 1)).unwrap();
-        for broken in ["{", "{}", r#"[{"passport_fpr":"p","public_key_hex":"00","trust_tier":"first_party"}]"#] {
+        for broken in
+            ["{", "{}", r#"[{"passport_fpr":"p","public_key_hex":"00","trust_tier":"first_party"}]"#]
+        {
             fs::write(&keys.path, broken).unwrap();
             assert!(matches!(keys.read(), Err(KeyringError::Malformed { .. })), "{broken}");
             assert!(keys.add(key("p_b", 2)).is_err());

@@ -148,7 +148,7 @@ struct Inner {
 }
 
 impl Extensions {
-    /// Opens what the data folder holds, and clears away what a crash has left. It is to be called on a Tokio runtime.
+    /// Opens what the data folder holds, and clears away what a crash has left.
     ///
     /// An engine that cannot be had is no error here: calls of modules answer 503 then, and all else works.
     ///
@@ -289,7 +289,8 @@ impl fmt::Debug for Extensions {
 fn configured_authorities(variables: &Variables) -> Result<Authorities, ExtError> {
     let Some(path) = variables.ca_file() else { return Ok(Authorities::Public) };
     let unusable = |why: String| ExtError::Setting { name: crate::settings::CA_FILE.name, why };
-    let pem = files::read_bounded(Path::new(&path), CA_FILE_MAX_BYTES).map_err(|err| unusable(err.to_string()))?;
+    let pem =
+        files::read_bounded(Path::new(&path), CA_FILE_MAX_BYTES).map_err(|err| unusable(err.to_string()))?;
     let pem = pem.ok_or_else(|| unusable(format!("there is no file '{path}'")))?;
     Authorities::from_pem(&pem).map_err(unusable)
 }

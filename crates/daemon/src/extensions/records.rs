@@ -83,7 +83,12 @@ pub(super) fn grant_facts(grant: &Grant) -> Result<Vec<NewFact>, ExtError> {
 }
 
 /// Facts are checked before anything is written anywhere.
-fn facts_of(entity: String, list: String, key: &str, record: &impl Serialize) -> Result<Vec<NewFact>, ExtError> {
+fn facts_of(
+    entity: String,
+    list: String,
+    key: &str,
+    record: &impl Serialize,
+) -> Result<Vec<NewFact>, ExtError> {
     let damaged = |err: serde_json::Error| ExtError::Damaged { entity: entity.clone(), why: err.to_string() };
     let value = serde_json::to_string(record).map_err(damaged)?;
     let facts = [NewFact::new(entity.as_str(), RECORD_KEY, value), NewFact::new(list, key, RECORD_KEY)];

@@ -20,9 +20,7 @@ use toolshelf_core::shelf::FileFault;
 use super::audit::AuditAction;
 use super::download::{DOWNLOAD_TIMEOUT, Download, check_digest};
 use super::keys::{KEYRING_FILE, KEYRING_LOCK};
-use super::records::{
-    InstallRecord, Lifecycle, LifecycleState, extension_facts, extension_gone, grant_gone,
-};
+use super::records::{InstallRecord, Lifecycle, LifecycleState, extension_facts, extension_gone, grant_gone};
 use super::{ExtError, Extensions, files};
 
 /// The module's file in the folder of its extension.
@@ -202,7 +200,11 @@ impl Extensions {
         self.folder().join(id)
     }
 
-    fn module_bytes(&self, manifest: &IntegrationManifest, source: ModuleSource) -> Result<Vec<u8>, ExtError> {
+    fn module_bytes(
+        &self,
+        manifest: &IntegrationManifest,
+        source: ModuleSource,
+    ) -> Result<Vec<u8>, ExtError> {
         let sha256 = manifest.wasm_module_sha256.as_deref().unwrap_or_default();
         match (source, &manifest.wasm_module_url) {
             (ModuleSource::Bytes(bytes), _) => {
@@ -224,7 +226,9 @@ impl Extensions {
                 let bytes = self.module_in_folder(manifest)?;
                 let on_disk = Digest::of(&bytes).to_string();
                 if on_disk != sha256 {
-                    return Err(ExtensionError::ModuleMismatch { manifest: sha256.to_owned(), on_disk }.into());
+                    return Err(
+                        ExtensionError::ModuleMismatch { manifest: sha256.to_owned(), on_disk }.into()
+                    );
                 }
                 Ok(bytes)
             }
@@ -249,7 +253,8 @@ impl Extensions {
     fn check_schemas(&self, manifest: &IntegrationManifest) -> Result<(), ManifestFault> {
         manifest.tools.iter().flatten().try_for_each(|tool| {
             self.inner.schemas.admit(&tool.input_schema).map_err(|why| {
-                let text = format!("tools[].input_schema of '{}' cannot be used: {why}", cut(&tool.name, 100));
+                let text =
+                    format!("tools[].input_schema of '{}' cannot be used: {why}", cut(&tool.name, 100));
                 ManifestFault::InvalidIdentifier(text)
             })
         })
@@ -282,7 +287,9 @@ impl Extensions {
 pub(super) fn check_id(id: &str) -> Result<(), ExtError> {
     check_install_id(id).map_err(ExtensionError::BadId)?;
     if [KEYRING_FILE, KEYRING_LOCK].contains(&id) {
-        return Err(ExtensionError::BadId(format!("manifest id '{id}' is the name of a file of the host")).into());
+        return Err(
+            ExtensionError::BadId(format!("manifest id '{id}' is the name of a file of the host")).into()
+        );
     }
     Ok(())
 }
@@ -294,7 +301,9 @@ pub(super) fn not_found(id: &str) -> ExtError {
 /// Removes a module; then its folder, where nothing else is in it.
 fn remove_module(folder: &Path) -> std::io::Result<()> {
     match fs::remove_file(folder.join(MODULE_FILE)) {
-        Err(err) if !matches!(err.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+        Err(err)
+            if !matches!(err.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
+        {
             return Err(err);
         }
         _ => {}

@@ -80,7 +80,9 @@ impl From<VaultError> for Refusal {
             VaultError::BadId | VaultError::BadLength => Code::InvalidArgument,
             VaultError::Full => Code::OverBudget,
             VaultError::Unknown(_) => Code::SecretUnknown,
-            VaultError::WrongKey(_) | VaultError::Tampered(_) | VaultError::Malformed { .. } => Code::VaultDamaged,
+            VaultError::WrongKey(_) | VaultError::Tampered(_) | VaultError::Malformed { .. } => {
+                Code::VaultDamaged
+            }
             VaultError::Io { .. } => Code::StorageUnavailable,
         };
         Self::new(code, err.to_string())
@@ -234,7 +236,10 @@ impl Vault {
 
 impl fmt::Debug for Vault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vault").field("path", &self.path).field("key_id", &self.key_id).finish_non_exhaustive()
+        f.debug_struct("Vault")
+            .field("path", &self.path)
+            .field("key_id", &self.key_id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -286,7 +291,8 @@ mod tests {
         // Another program opens the same vault.
         let other = Vault::open(dir.path()).unwrap();
         assert_eq!(*other.get("api.key").unwrap(), SECRET);
-        let ids: Vec<_> = other.list().unwrap().into_iter().map(|info| (info.id, info.set_at_unix_ms)).collect();
+        let ids: Vec<_> =
+            other.list().unwrap().into_iter().map(|info| (info.id, info.set_at_unix_ms)).collect();
         assert_eq!(ids, [("a".to_owned(), 3), ("api.key".to_owned(), 2)]);
         other.remove("api.key").unwrap();
         assert!(matches!(vault.get("api.key"), Err(VaultError::Unknown(id)) if id == "api.key"));
@@ -325,7 +331,9 @@ mod tests {
                 entry.sealed = BASE64_STANDARD.encode(bytes);
             }),
             ("cut", |file| file.secrets.get_mut("a").unwrap().sealed = "AAAA".to_owned()),
-            ("nonce", |file| file.secrets.get_mut("a").unwrap().nonce = BASE64_STANDARD.encode([7; NONCE_BYTES])),
+            ("nonce", |file| {
+                file.secrets.get_mut("a").unwrap().nonce = BASE64_STANDARD.encode([7; NONCE_BYTES])
+            }),
             ("no base64", |file| file.secrets.get_mut("a").unwrap().nonce = "?".to_owned()),
         ];
         for (name, change) in cases {
@@ -379,7 +387,8 @@ mod tests {
         std::thread::scope(|scope| {
             for number in 0..8 {
                 let data = dir.path();
-                scope.spawn(move || Vault::open(data).unwrap().set(&format!("s{number}"), SECRET, 1).unwrap());
+                scope
+                    .spawn(move || Vault::open(data).unwrap().set(&format!("s{number}"), SECRET, 1).unwrap());
             }
         });
         assert_eq!(Vault::open(dir.path()).unwrap().list().unwrap().len(), 8);

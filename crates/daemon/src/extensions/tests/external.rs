@@ -1,7 +1,7 @@
 //! Calls of external tools.
 
-use super::super::testing::{Answer, Seen, Server, closed_port};
 use super::super::external::ExternalOutcome;
+use super::super::testing::{Answer, Seen, Server, closed_port};
 use super::*;
 
 fn answered(body: &str) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
@@ -54,7 +54,10 @@ async fn a_call_has_its_wire_form_and_its_writes_pass_through_the_grant() {
     assert!(seen.head.contains(&"content-type: application/json".to_owned()), "{:?}", seen.head);
     assert!(!seen.head.iter().any(|line| line.starts_with("authorization")));
     assert_eq!(outcome.result, json!({"x": [1]}));
-    assert_eq!((outcome.accepted_fact_writes, outcome.dropped_fact_writes, outcome.upstream_status), (1, 2, 200));
+    assert_eq!(
+        (outcome.accepted_fact_writes, outcome.dropped_fact_writes, outcome.upstream_status),
+        (1, 2, 200)
+    );
     assert_eq!(
         outcome.drop_reasons,
         [
@@ -112,7 +115,8 @@ async fn bounds_are_those_of_the_settings_tightened_by_the_manifest() {
 #[tokio::test]
 async fn an_endpoint_is_called_where_manifest_and_host_allow_it() {
     let server = Server::https(answered(r#"{"result":1}"#));
-    let hosts = |hosts: Value| move |manifest: &mut Value| manifest["network"] = json!({"allowed_hosts": hosts});
+    let hosts =
+        |hosts: Value| move |manifest: &mut Value| manifest["network"] = json!({"allowed_hosts": hosts});
     for allowed in [json!([]), json!(["LOCALHOST"]), json!(["x", format!("localhost:{}", server.port)])] {
         outcome(&host(&server, hosts(allowed))).await;
     }

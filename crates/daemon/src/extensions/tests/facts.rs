@@ -34,7 +34,10 @@ fn facts_are_stored_found_exported_and_deleted_without_a_trace() {
     assert_eq!(extensions.export_facts(rest).unwrap().page.facts.len(), 3);
 
     extensions.delete_fact(&second.fact_id).unwrap();
-    assert_eq!(extensions.fact(&first.fact_id).unwrap_err().to_string(), format!("fact '{}' not found", first.fact_id));
+    assert_eq!(
+        extensions.fact(&first.fact_id).unwrap_err().to_string(),
+        format!("fact '{}' not found", first.fact_id)
+    );
     let path = host.path("facts.redb");
     drop(host.extensions);
     let bytes = std::fs::read(path).unwrap();
@@ -72,7 +75,8 @@ fn what_clients_may_not_do_is_refused() {
         assert_eq!(status(&extensions.query_facts(query).unwrap_err()), code);
     }
     let export = |since: Option<&str>, cursor: Option<&str>| {
-        let request = FactsExport { since: since.map(Into::into), cursor: cursor.map(Into::into), limit: None };
+        let request =
+            FactsExport { since: since.map(Into::into), cursor: cursor.map(Into::into), limit: None };
         extensions.export_facts(request)
     };
     assert_eq!(status(&export(Some("x"), None).unwrap_err()), 400);

@@ -27,7 +27,10 @@ fn a_grant_is_given_shown_listed_and_taken_back() {
         extensions.grant("ext.a", "p_alice").unwrap_err(),
         extensions.revoke_grant("ext.a", "p_alice", None).unwrap_err(),
     ] {
-        assert_eq!((status(&err), err.to_string().as_str()), (404, "grant for 'ext.a' + 'p_alice' not found"));
+        assert_eq!(
+            (status(&err), err.to_string().as_str()),
+            (404, "grant for 'ext.a' + 'p_alice' not found")
+        );
     }
     host.grant("ext.a", |grant| grant.rate_limit_per_min = Some(3));
     let host = host.reopened();
@@ -36,7 +39,15 @@ fn a_grant_is_given_shown_listed_and_taken_back() {
     let actions: Vec<_> = host.audit().iter().map(|row| row["action"].clone()).collect();
     assert_eq!(
         actions,
-        ["install", "grant_issued", "grant_issued", "grant_issued", "grant_revoked", "grant_revoked", "grant_issued"]
+        [
+            "install",
+            "grant_issued",
+            "grant_issued",
+            "grant_issued",
+            "grant_revoked",
+            "grant_revoked",
+            "grant_issued"
+        ]
     );
 }
 
@@ -51,7 +62,11 @@ fn grants_that_break_a_rule_are_refused() {
         (|g| g.allowed_prefixes_read = vec![String::new()], 400, "cannot be empty"),
         (|g| g.allowed_prefixes_read = vec!["__".into()], 400, "privacy-gated prefix"),
         (|g| g.allowed_prefixes_write = vec!["git".into()], 400, "privacy-gated prefix"),
-        (|g| g.allowed_prefixes_write = vec!["__extension_grant__::ext.a::".into()], 400, "privacy-gated prefix"),
+        (
+            |g| g.allowed_prefixes_write = vec!["__extension_grant__::ext.a::".into()],
+            400,
+            "privacy-gated prefix",
+        ),
         (|g| g.allowed_prefixes_read = vec!["diary::mine".into()], 400, "privacy-gated prefix"),
         (|g| g.allowed_prefixes_read = vec!["di".into()], 400, "privacy-gated prefix"),
         (|g| g.expires_at_unix_ms = Some(1), 400, "must be later"),

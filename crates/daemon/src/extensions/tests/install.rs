@@ -51,7 +51,12 @@ fn a_download_that_is_not_what_it_should_be_leaves_nothing_behind() {
         ("nothing", |_| Answer::ok(""), 409, "downloaded module sha256 mismatch: manifest="),
         ("not found", |_| Answer::Whole(404, vec![], b"no".to_vec()), 502, "module URL returned status 404"),
         ("an error", |_| Answer::Whole(500, vec![], vec![]), 502, "module URL returned status 500"),
-        ("too large, announced", |_| Answer::ok(vec![0; CAP + 1]), 413, "wasm module exceeds the 16777216-byte cap"),
+        (
+            "too large, announced",
+            |_| Answer::ok(vec![0; CAP + 1]),
+            413,
+            "wasm module exceeds the 16777216-byte cap",
+        ),
         ("too large, not announced", |_| Answer::Endless, 413, "wasm module exceeds the 16777216-byte cap"),
         ("no HTTP", |_| Answer::Raw(b"hello".to_vec()), 502, "module download failed: "),
         ("to plain http", |_| Answer::redirect("http://localhost:1/"), 502, "module download failed: "),
@@ -109,7 +114,9 @@ fn this_computer_and_its_networks_are_not_downloaded_from() {
     let host = Host::trusting(Some(server.authorities.clone()));
     host.set("TOOLSHELF_EXTENSIONS_ALLOW_PRIVATE_ADDRESSES", "no");
     // Numbers are names of the same address, in spellings that a look at the text would miss.
-    for name in ["localhost", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"] {
+    for name in
+        ["localhost", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"]
+    {
         let mut manifest = url_manifest(&server, EMPTY_MODULE, "/a.wasm");
         manifest["wasm_module_url"] = json!(format!("https://{name}:{}/a.wasm", server.port));
         let err = host.install(&manifest).unwrap_err();
@@ -135,8 +142,18 @@ fn a_manifest_is_judged_before_anything_is_fetched_or_written() {
         ("long id", |m| m["id"] = json!("a".repeat(129)), 400, "bound of 128"),
         ("the keyring", |m| m["id"] = json!("trusted-keys.json"), 400, "name of a file of the host"),
         ("no tools", |m| m["tools"] = json!([]), 400, "field 'tools' is required"),
-        ("no digest", |m| m["wasm_module_sha256"] = Value::Null, 400, "field 'wasm_module_sha256' is required"),
-        ("short digest", |m| m["wasm_module_sha256"] = json!("ab"), 400, "must be 64 lowercase hex chars, got 2 chars"),
+        (
+            "no digest",
+            |m| m["wasm_module_sha256"] = Value::Null,
+            400,
+            "field 'wasm_module_sha256' is required",
+        ),
+        (
+            "short digest",
+            |m| m["wasm_module_sha256"] = json!("ab"),
+            400,
+            "must be 64 lowercase hex chars, got 2 chars",
+        ),
         ("both", |m| m["wasm_module_path"] = json!("a"), 400, "mutually exclusive"),
         ("http", |m| m["wasm_module_url"] = json!("http://localhost/a"), 400, "must be an https:// URL"),
         ("file", |m| m["wasm_module_url"] = json!("file:///etc/passwd"), 400, "must be an https:// URL"),
@@ -145,11 +162,25 @@ fn a_manifest_is_judged_before_anything_is_fetched_or_written() {
         ("endpoint", |m| m["external_tool_endpoint"] = json!("https://a"), 400, "must be unset"),
         ("secret of a module", |m| m["tools"][0]["auth_shared_secret_id"] = json!("a"), 400, "must not set"),
         ("schema of nothing", |m| m["tools"][0]["input_schema"] = json!([]), 400, "a schema is an object"),
-        ("schema elsewhere", |m| m["tools"][0]["input_schema"] = json!({"$ref": "https://a/b"}), 400, "leads to nothing"),
-        ("schema of backtracking", |m| m["tools"][0]["input_schema"] = json!({"pattern": "(?=a)"}), 400, "cannot be used"),
+        (
+            "schema elsewhere",
+            |m| m["tools"][0]["input_schema"] = json!({"$ref": "https://a/b"}),
+            400,
+            "leads to nothing",
+        ),
+        (
+            "schema of backtracking",
+            |m| m["tools"][0]["input_schema"] = json!({"pattern": "(?=a)"}),
+            400,
+            "cannot be used",
+        ),
         ("hash", |m| m["hashes"] = json!({"manifest": "blake3:0"}), 400, "manifest hash mismatch"),
-        ("signature", |m| m["signature"] = json!({"alg": "ed25519", "passport_fpr": "p_pub", "sig": "AA=="}), 400,
-            "no trusted public key for passport 'p_pub'"),
+        (
+            "signature",
+            |m| m["signature"] = json!({"alg": "ed25519", "passport_fpr": "p_pub", "sig": "AA=="}),
+            400,
+            "no trusted public key for passport 'p_pub'",
+        ),
     ];
     let server = Server::https(|_| Answer::ok(EMPTY_MODULE));
     let host = Host::trusting(Some(server.authorities.clone()));
@@ -170,9 +201,8 @@ fn only_signed_extensions_are_installed_where_development_is_off() {
     let host = Host::new();
     host.set("TOOLSHELF_EXTENSIONS_ALLOW_UNSIGNED", "0");
     let json = wasm_manifest("ext.a", EMPTY_MODULE);
-    let install = |json: &Value| {
-        host.extensions.install(json, ModuleSource::Bytes(EMPTY_MODULE.to_vec()), None)
-    };
+    let install =
+        |json: &Value| host.extensions.install(json, ModuleSource::Bytes(EMPTY_MODULE.to_vec()), None);
     assert_eq!(
         install(&json).unwrap_err().to_string(),
         "extension manifest validation failed: signature is required (set \
@@ -213,7 +243,9 @@ fn a_module_of_this_computer_is_held_to_its_digest_and_its_folder() {
     host.install(&manifest).unwrap();
     assert_eq!(fs::read(folder.join("extension.wasm")).unwrap(), EMPTY_MODULE);
     let other = |id: &str, bytes: Vec<u8>| {
-        host.extensions.install(&wasm_manifest(id, EMPTY_MODULE), ModuleSource::Bytes(bytes), None).unwrap_err()
+        host.extensions
+            .install(&wasm_manifest(id, EMPTY_MODULE), ModuleSource::Bytes(bytes), None)
+            .unwrap_err()
     };
     assert_eq!(status(&other("ext.b", b"other".to_vec())), 409);
     assert_eq!(status(&other("ext.b", vec![0; CAP + 1])), 413);
@@ -305,15 +337,22 @@ fn uninstalling_takes_the_module_and_the_grants() {
 fn an_extension_leaves_quarantine_for_a_reason() {
     let host = Host::new();
     host.with_module(EMPTY_MODULE);
-    let set = |state, reason: Option<&str>| host.extensions.set_lifecycle("ext.a", state, reason, Some("p_admin"));
+    let set =
+        |state, reason: Option<&str>| host.extensions.set_lifecycle("ext.a", state, reason, Some("p_admin"));
     let quarantined = set(LifecycleState::Quarantined, Some("odd")).unwrap();
     let json = serde_json::to_value(&quarantined).unwrap();
     assert_eq!(json["schema"], "crux.extensions.lifecycle.v1");
-    assert_eq!((&json["transition"]["from"], &json["transition"]["to"]), (&json!("active"), &json!("quarantined")));
+    assert_eq!(
+        (&json["transition"]["from"], &json["transition"]["to"]),
+        (&json!("active"), &json!("quarantined"))
+    );
     assert_eq!(json["extension"]["lifecycle"]["reason"], "odd");
     for reason in [None, Some(""), Some("  ")] {
         let err = set(LifecycleState::Active, reason).unwrap_err();
-        assert_eq!((status(&err), err.to_string().as_str()), (422, "a reason is required to leave quarantine"));
+        assert_eq!(
+            (status(&err), err.to_string().as_str()),
+            (422, "a reason is required to leave quarantine")
+        );
     }
     let host = host.reopened();
     let state = |host: &Host| host.extensions.show("ext.a").unwrap().lifecycle.state;

@@ -161,3 +161,13 @@ fn wasm_manifest(id: &str, module: &[u8]) -> Value {
 fn status(err: &ExtError) -> u16 {
     err.problem().status
 }
+
+#[cfg(not(feature = "wasm-extensions"))]
+#[tokio::test]
+async fn without_the_feature_modules_are_kept_and_not_called() {
+    let host = Host::new();
+    host.with_module(EMPTY_MODULE);
+    let err = host.call(json!({})).await.unwrap_err();
+    let text = "wasm extensions require building corecruxd with --features wasm-extensions";
+    assert_eq!((status(&err.error), err.to_string().as_str()), (501, text));
+}

@@ -73,8 +73,7 @@ fn reading(entity: &str, key: &str) -> Vec<u8> {
 }
 
 fn writing(entity: &str, key: &str, value: &str) -> Vec<u8> {
-    let args =
-        format!("{} {} {} (i32.const 500)", text(0, entity), text(1, key), text(2, value));
+    let args = format!("{} {} {} (i32.const 500)", text(0, entity), text(1, key), text(2, value));
     probe("store_fact", 9, &[entity, key, value], &args, false)
 }
 
@@ -149,10 +148,37 @@ async fn facts_are_read_and_written_within_the_grant() {
         (writing("notes::a", "k", "v"), -3),
         (writing("notes::sum::a", "", "v"), -11),
         (writing("__extension_grant__::ext.a::p_bob", "record", "{}"), -3),
-        (probe("query_facts", 7, &["n"], "(i32.const 140000) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 9)", false), -3),
-        (probe("query_facts", 7, &[""], "(i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 9)", false), -3),
+        (
+            probe(
+                "query_facts",
+                7,
+                &["n"],
+                "(i32.const 140000) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 9)",
+                false,
+            ),
+            -3,
+        ),
+        (
+            probe(
+                "query_facts",
+                7,
+                &[""],
+                "(i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 9)",
+                false,
+            ),
+            -3,
+        ),
         (probe("read_fact", 6, &[], "(i32.const -1) (i32.const 5) (i32.const 0) (i32.const 1)", false), -11),
-        (probe("read_fact", 6, &[], "(i32.const 196600) (i32.const 2147483647) (i32.const 0) (i32.const 1)", false), -11),
+        (
+            probe(
+                "read_fact",
+                6,
+                &[],
+                "(i32.const 196600) (i32.const 2147483647) (i32.const 0) (i32.const 1)",
+                false,
+            ),
+            -11,
+        ),
     ];
     for (at, (module, code)) in cases.into_iter().enumerate() {
         assert_eq!(result_of(&host, &format!("ext.case{at}"), &module).await, json!(code), "case {at}");
@@ -163,7 +189,8 @@ async fn facts_are_read_and_written_within_the_grant() {
     let hash = host.extensions.show("ext.write").unwrap().manifest_hash;
     assert_eq!(fact.actor, Some(format!("pack:ext.write@1.2.3#{hash}")));
     let query = "(i32.const 140000) (i32.const 7) (i32.const 141000) (i32.const 3) (i32.const 9)";
-    let found = result_of(&host, "ext.query", &probe("query_facts", 7, &["notes::", "NEW"], query, false)).await;
+    let found =
+        result_of(&host, "ext.query", &probe("query_facts", 7, &["notes::", "NEW"], query, false)).await;
     assert_eq!(found.as_array().unwrap().len(), 1);
     assert_eq!(found[0]["entity"], "notes::a");
 }
@@ -188,7 +215,8 @@ async fn what_is_put_on_record_is_verified_offline() {
     let host = Host::new();
     let payload = r#"{"password": "hunter2-is-long"}"#;
     let args = format!("{} {}", text(0, "sent"), text(1, payload));
-    let receipt = result_of(&host, "ext.a", &probe("emit_receipt", 6, &["sent", payload], &args, false)).await;
+    let receipt =
+        result_of(&host, "ext.a", &probe("emit_receipt", 6, &["sent", payload], &args, false)).await;
     assert_eq!((&receipt["body"]["seq"], &receipt["body"]["action"]), (&json!(1), &json!("sent")));
     outcome(&host).await;
     let log = host.extensions.receipts();
@@ -211,7 +239,10 @@ async fn a_file_that_was_swapped_is_refused_at_the_next_call() {
     fs::write(&path, &other).unwrap();
     let (code, why) = refused(&host).await;
     let digests = (Digest::of(&good), Digest::of(&other));
-    assert_eq!((code, why), (409, format!("module sha256 mismatch: manifest={}, on-disk={}", digests.0, digests.1)));
+    assert_eq!(
+        (code, why),
+        (409, format!("module sha256 mismatch: manifest={}, on-disk={}", digests.0, digests.1))
+    );
     fs::remove_file(&path).unwrap();
     let (code, why) = refused(&host).await;
     assert_eq!((code, why), (404, format!("wasm module file missing at '{}'", path.display())));
@@ -276,7 +307,10 @@ async fn a_call_is_refused_for_its_first_reason() {
     assert_eq!(of(|_| {}).await.0, 403);
     host.grant("ext.a", |grant| grant.rate_limit_per_min = Some(3));
     let (code, why) = of(|call| call.args = json!({})).await;
-    assert!(code == 400 && why.starts_with("args do not match the input_schema of tool 'ext.a.note': "), "{why}");
+    assert!(
+        code == 400 && why.starts_with("args do not match the input_schema of tool 'ext.a.note': "),
+        "{why}"
+    );
     host.extensions.set_lifecycle("ext.a", LifecycleState::Quarantined, None, None).unwrap();
     assert_eq!(of(|_| {}).await, (409, "extension 'ext.a' is quarantined".to_owned()));
     host.extensions.set_lifecycle("ext.a", LifecycleState::Active, Some("fine"), None).unwrap();
@@ -326,10 +360,18 @@ async fn what_a_module_does_wrong_is_named() {
         (module("", &[], "(i32.const -7)"), 502, "EXT_WASM_TRAP: module returned reserved code -7"),
         (module("", &[], "(i32.const 2147483647)"), 502, "EXT_WASM_TRAP: "),
         (module("", &[], "(i32.const 0)"), 502, "response is not valid JSON: "),
-        (module("", &[], "(i32.store8 (local.get $out) (i32.const 255)) (i32.const 1)"), 502, "response is not valid utf-8"),
+        (
+            module("", &[], "(i32.store8 (local.get $out) (i32.const 255)) (i32.const 1)"),
+            502,
+            "response is not valid utf-8",
+        ),
         (broken(&format!("(module {call})")), 502, "missing export: memory"),
         (broken(&format!("(module {memory})")), 502, "missing export: extension_call"),
-        (broken(&format!(r#"(module (import "env" "x" (func)) {memory} {call})"#)), 502, "instantiate error: "),
+        (
+            broken(&format!(r#"(module (import "env" "x" (func)) {memory} {call})"#)),
+            502,
+            "instantiate error: ",
+        ),
         (b"no module".to_vec(), 502, "compile error: "),
     ];
     for (at, (module, code, text)) in cases.into_iter().enumerate() {
@@ -344,10 +386,17 @@ async fn what_a_module_does_wrong_is_named() {
 async fn what_a_failed_call_has_logged_is_told() {
     let host = Host::new();
     let log = r#"(import "crux" "log" (func $log (param i32 i32 i32 i32)))"#;
-    host.with_module(&module(log, &["info", "Bearer abcdefghijklmnop"], "(call $log (i32.const 140000) (i32.const 4) (i32.const 141000) (i32.const 23)) (unreachable)"));
+    host.with_module(&module(
+        log,
+        &["info", "Authorization: Bearer abcdefghijklmnop"],
+        "(call $log (i32.const 140000) (i32.const 4) (i32.const 141000) (i32.const 38)) (unreachable)",
+    ));
     let err = host.call(json!({})).await.unwrap_err();
     let problem = err.problem_json();
-    assert_eq!((&problem["status"], &problem["type"]), (&json!(502), &json!("https://errors.cuecrux.com/bad-gateway")));
+    assert_eq!(
+        (&problem["status"], &problem["type"]),
+        (&json!(502), &json!("https://errors.cuecrux.com/bad-gateway"))
+    );
     assert_eq!(problem["log"][0]["level"], "info");
     assert!(!problem["log"][0]["message"].as_str().unwrap().contains("abcdefghijklmnop"));
     assert!(problem["fuel_consumed"].as_u64().unwrap() > 0);
@@ -374,6 +423,17 @@ async fn calls_at_the_same_time_never_meet() {
     while let Some(end) = calls.join_next().await {
         end.unwrap();
     }
+}
+
+#[tokio::test]
+async fn an_engine_that_failed_is_said_and_all_else_works() {
+    let mut host = Host::new();
+    host.with_module(&echo());
+    std::sync::Arc::get_mut(&mut host.extensions.inner).unwrap().engine = Err("no address space".to_owned());
+    let text = "wasm engine init failed at startup; restart the daemon and check logs";
+    assert_eq!(refused(&host).await, (503, text.to_owned()));
+    assert_eq!(host.extensions.engine_fault(), Some("no address space"));
+    assert_eq!(host.extensions.list().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -1,7 +1,11 @@
 //! Receipts against real files.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 
+use toolshelf_core::digest::Digest;
+
+use super::chain::head_path;
 use super::*;
 
 fn new(action: &str) -> NewReceipt<'_> {
