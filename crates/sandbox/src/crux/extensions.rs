@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use toolshelf_core::Digest;
 use toolshelf_core::limits::WASM_MODULE_MAX_BYTES;
-use wasmtime::{InstancePre, Linker};
+use wasmtime::{Engine, InstancePre, Linker, Module};
 
 use super::codes::{CODES_MAX, CODES_MAX_BYTES, Codes};
 use super::engine::{EXTENSION_INSTANCES, ExtensionEngine};
@@ -27,7 +27,7 @@ pub struct Extensions {
     pub(super) engine: ExtensionEngine,
     pub(super) slots: Slots,
     linker: Linker<CallState>,
-    codes: Codes<Extension>,
+    codes: Codes<Result<Extension, CallFault>>,
     disk: Option<CodeCache>,
     workers: CompileWorkers,
     turns: Semaphore,
@@ -103,54 +103,79 @@ impl Extensions {
     /// The module, if its code is in memory.
     #[must_use]
     pub fn known(&self, module: &ModuleBytes) -> Option<Extension> {
-        self.codes.get(module.digest)
+        self.codes.get(module.digest)?.ok()
     }
 
     /// The module, ready to be called: its code is taken from memory or disk, or compiled in a worker that is ended
-    /// after 5 seconds or at a gibibyte of memory.
+    /// after 5 seconds or at a gibibyte of memory. It needs a Tokio runtime.
     ///
     /// # Errors
     /// [`CallFault::Compile`] for what is no module, [`CallFault::CompileBudget`] and [`CallFault::CompileSilent`] for
     /// a worker that did not end well, and [`CallFault::Instantiate`] for imports that are not there and for a module
     /// that is larger than a slot.
     pub async fn prepare(&self, module: &ModuleBytes) -> Result<Extension, CallFault> {
-        if let Some(known) = self.known(module) {
-            return Ok(known);
+        if let Some(known) = self.codes.get(module.digest) {
+            return known;
         }
         // Nobody closes it, so nothing is lost where it says that it is closed.
         let _turn = self.turns.acquire().await;
         // Whoever had the turn before may have been at the same module.
-        if let Some(known) = self.known(module) {
-            return Ok(known);
+        if let Some(known) = self.codes.get(module.digest) {
+            return known;
         }
-        let code = self.code_of(module).await?;
-        let extension = self.load(&code)?;
-        self.codes.put(module.digest, extension.clone(), code.len());
-        Ok(extension)
+        let (prepared, bytes) = match self.load(module).await {
+            Ok((loaded, bytes)) => (self.link(&loaded), bytes),
+            // The same bytes will always be refused so, and need not be compiled to say it again.
+            Err(fault @ (CallFault::Compile(_) | CallFault::Instantiate(_))) => (Err(fault), 0),
+            Err(fault) => return Err(fault),
+        };
+        self.codes.put(module.digest, prepared.clone(), bytes);
+        prepared
     }
 
-    async fn code_of(&self, module: &ModuleBytes) -> Result<Vec<u8>, CallFault> {
-        if let Some(code) = self.disk.as_ref().and_then(|disk| disk.load(module.digest)) {
-            return Ok(code);
+    /// The code, loaded, and how many bytes it has.
+    async fn load(&self, module: &ModuleBytes) -> Result<(Module, usize), CallFault> {
+        let (digest, engine) = (module.digest, self.engine.engine().clone());
+        if let Some(disk) = self.disk.clone() {
+            let engine = engine.clone();
+            let kept = blocking(move || disk.load(digest).map(|code| load(&engine, &code)));
+            if let Some(loaded) = kept.await? {
+                return loaded;
+            }
         }
         if module.bytes.len() > WASM_MODULE_MAX_BYTES {
             let why = format!("the module is {} bytes, above {WASM_MODULE_MAX_BYTES}", module.bytes.len());
             return Err(CallFault::CompileBudget(why));
         }
         let code = self.workers.compile_extension(&module.bytes).await?;
-        if let Some(disk) = &self.disk {
-            disk.store(module.digest, &code);
-        }
-        Ok(code)
+        let disk = self.disk.clone();
+        let loading = blocking(move || {
+            if let Some(disk) = disk {
+                disk.store(digest, &code);
+            }
+            load(&engine, &code)
+        });
+        loading.await?
     }
 
-    fn load(&self, code: &[u8]) -> Result<Extension, CallFault> {
-        let faulted = |err: wasmtime::Error| CallFault::of_instantiation(&err, false);
-        let module = native::load_extension(self.engine.engine(), code).map_err(faulted)?;
+    fn link(&self, module: &Module) -> Result<Extension, CallFault> {
         let resources = module.resources_required();
-        let pre = self.linker.instantiate_pre(&module).map_err(faulted)?;
+        let pre = self.linker.instantiate_pre(module);
+        let pre = pre.map_err(|err| CallFault::of_instantiation(&err, false))?;
         Ok(Extension { pre, declared: resources.num_memories + resources.num_tables })
     }
+}
+
+fn load(engine: &Engine, code: &[u8]) -> Result<(Module, usize), CallFault> {
+    let module = native::load_extension(engine, code);
+    let module = module.map_err(|err| CallFault::of_instantiation(&err, false))?;
+    Ok((module, code.len()))
+}
+
+/// Reading, verifying and loading a large module's code takes milliseconds, for which no other call should wait.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, CallFault> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|err| CallFault::CompileSilent(err.to_string()))
 }
 
 impl fmt::Debug for Extensions {

@@ -20,7 +20,7 @@ pub const LOG_HOST_LEVEL: &str = "host";
 pub(super) const LOG_ACROSS_BYTES: usize = 1024;
 
 /// The lines so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct CallLog {
     entries: Vec<HostLogEntry>,
     bytes: usize,
@@ -50,6 +50,9 @@ impl CallLog {
 
     /// From now on this value is taken out of every line.
     pub(super) fn keep_secret(&mut self, value: &str) {
+        if self.secrets.iter().any(|known| known == value) {
+            return;
+        }
         self.secrets.push(value.to_owned());
         self.redactor = Redactor::from_variables(self.secrets.iter().map(|value| ("SECRET", value)));
     }

@@ -3,6 +3,9 @@
 //! The functions are called from inside a running module, so they are synchronous, and a call runs on a thread that may
 //! block. Whether the caller may do what it asks for is decided before they are called, by its grant; an adapter keeps
 //! what is right for everybody (such as which facts are private).
+//!
+//! While an adapter works, no fuel is used and no epoch ends the call; the call ends when the adapter comes back. So an
+//! adapter that may wait for long bounds that itself, and answers [`PortFault::Failed`].
 
 use std::fmt;
 use std::sync::Arc;
