@@ -131,7 +131,7 @@ impl<'a> Selection<'a> {
             return Ok(());
         }
         self.kept_tokens += u64::from(candidate.tokens);
-        self.kept.push(Kept { rank, fact: fact()? });
+        self.kept.push(Kept { rank, fact: Box::new(fact()?) });
         while self.has_one_too_many() {
             self.kept_tokens -= self.kept.pop().map_or(0, |worst| u64::from(worst.fact.tokens));
         }
@@ -149,7 +149,7 @@ impl<'a> Selection<'a> {
                 break;
             }
             found.total_tokens = total_tokens;
-            found.facts.push(fact);
+            found.facts.push(*fact);
         }
         found
     }
@@ -203,7 +203,8 @@ struct Rank {
 /// A fact in a heap whose top is the worst.
 struct Kept {
     rank: Rank,
-    fact: Fact,
+    /// On the heap, because a heap moves what it orders.
+    fact: Box<Fact>,
 }
 
 impl Ord for Kept {
