@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolshelf_core::grant::{RATE_LIMIT_DEFAULT_PER_MIN, RATE_LIMIT_MAX_PER_MIN};
+use toolshelf_core::rate::{RATE_LIMIT_DEFAULT_PER_MIN, RATE_LIMIT_MAX_PER_MIN};
 
 use crate::settings::{self, Setting};
 
@@ -21,9 +21,12 @@ pub(crate) const EXTERNAL_TIMEOUT: Duration = Duration::from_secs(5);
 const EXTERNAL_MOST_BYTES: u64 = 64 * 1024 * 1024;
 const EXTERNAL_MOST_SECONDS: u64 = 600;
 
+/// Says what a variable is set to.
+type LookUp = dyn Fn(&str) -> Option<OsString> + Send + Sync;
+
 /// Where variables are looked up.
 #[derive(Clone)]
-pub(crate) struct Variables(Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>);
+pub(crate) struct Variables(Arc<LookUp>);
 
 impl Variables {
     /// Those of this process.

@@ -381,7 +381,7 @@ mod module {
 
     fn failed(call: FailedCall) -> InvokeError {
         let FailedCall { fault, elapsed_ms, fuel_consumed, log, request_id } = call;
-        let error = ExtensionError::from(fault).into();
+        let error = Box::new(ExtensionError::from(fault).into());
         InvokeError { error, request_id: Some(request_id), elapsed_ms, fuel_consumed, log }
     }
 }

@@ -120,7 +120,7 @@ impl From<ExtError> for Refusal {
 pub(crate) struct InvokeError {
     /// Why there is no result.
     #[source]
-    pub(crate) error: ExtError,
+    pub(crate) error: Box<ExtError>,
     /// Names the call, where it got as far as having a name.
     pub(crate) request_id: Option<String>,
     /// How long it took, in milliseconds.
@@ -133,7 +133,13 @@ pub(crate) struct InvokeError {
 
 impl<E: Into<ExtError>> From<E> for InvokeError {
     fn from(error: E) -> Self {
-        Self { error: error.into(), request_id: None, elapsed_ms: 0, fuel_consumed: 0, log: Vec::new() }
+        Self {
+            error: Box::new(error.into()),
+            request_id: None,
+            elapsed_ms: 0,
+            fuel_consumed: 0,
+            log: Vec::new(),
+        }
     }
 }
 
@@ -149,7 +155,7 @@ impl InvokeError {
             fields.insert("log".to_owned(), serde_json::to_value(&self.log).unwrap_or_default());
         }
         if let (Value::Object(fields), ExtError::Extension(ExtensionError::RateLimited(limited))) =
-            (&mut json, &self.error)
+            (&mut json, &*self.error)
         {
             fields.insert("retry_after_ms".to_owned(), limited.retry_after_ms.into());
         }

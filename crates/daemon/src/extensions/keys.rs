@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolshelf_core::extension::signature::{KeyFault, Keyring, TrustedKey};
+use toolshelf_core::extension::keyring::{KeyFault, Keyring, TrustedKey};
 use toolshelf_core::problem::ProblemKind;
 use toolshelf_core::refusal::{Code, Refusal};
 

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolshelf_core::extension::ExtensionError;
-use toolshelf_core::grant::RateWindow;
+use toolshelf_core::rate::RateWindow;
 use toolshelf_facts::{PrivacyRule, RedbStore};
 use toolshelf_sandbox::{CodeCache, WorkerProgram};
 

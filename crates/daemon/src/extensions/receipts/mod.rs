@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use toolshelf_core::digest::Digest;
 use toolshelf_core::refusal::{Code, Refusal};
 
-pub(crate) use self::chain::{Verified, public_key, verify};
+pub(crate) use self::chain::{public_key, verify};
 pub(crate) use self::log::ReceiptLog;
 
 /// Longest action of a receipt, in bytes.

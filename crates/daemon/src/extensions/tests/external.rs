@@ -74,7 +74,8 @@ async fn a_call_has_its_wire_form_and_its_writes_pass_through_the_grant() {
 
 #[tokio::test]
 async fn answers_that_are_none_are_faults_of_the_gateway() {
-    let cases: [(&str, fn() -> Answer, &str); 10] = [
+    type Reply = fn() -> Answer;
+    let cases: [(&str, Reply, &str); 10] = [
         ("no JSON", || Answer::ok("<html>"), "malformed response: "),
         ("no result", || Answer::ok("{}"), "malformed response: "),
         ("no UTF-8", || Answer::ok(vec![0xff]), "malformed response: "),

@@ -24,7 +24,7 @@ fn facts_are_stored_found_exported_and_deleted_without_a_trace() {
     assert_eq!(query(below.clone()), ["notes::b", "notes::a"]);
     assert_eq!(query(FactsQuery { top_k: Some(0), ..below.clone() }), ["notes::b"]);
     assert_eq!(query(FactsQuery { query: Some("NEW".to_owned()), ..below }), ["notes::a"]);
-    assert_eq!(extensions.facts_of("notes::a").unwrap(), [second.clone()]);
+    assert_eq!(extensions.facts_of("notes::a").unwrap(), std::slice::from_ref(&second));
     assert_eq!(extensions.fact_history("notes::a", "k").unwrap().len(), 2);
     let page = extensions.export_facts(FactsExport { limit: Some(1), ..FactsExport::default() }).unwrap();
     let json = serde_json::to_value(&page).unwrap();

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use toolshelf_core::extension::signature::{TrustedKey, public_key_hex, sign};
+use toolshelf_core::extension::keyring::TrustedKey;
+use toolshelf_core::extension::signature::{public_key_hex, sign};
 use toolshelf_core::extension::{IntegrationManifest, TrustTier};
 
 use super::super::download::Download;
