@@ -32,6 +32,8 @@ pub(crate) enum AuditAction {
     Lifecycle,
     KeyAdded,
     KeyRemoved,
+    SecretSet,
+    SecretRemoved,
     GrantIssued,
     GrantRevoked,
     Invoke,

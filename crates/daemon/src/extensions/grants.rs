@@ -105,7 +105,12 @@ impl Extensions {
         let mut version = String::new();
         let end = self.changing(id, || {
             version = self.show(id)?.manifest.version;
-            self.grant_record(id, passport)?.ok_or_else(|| grant_not_found(id, passport))?;
+            match self.grant_record(id, passport) {
+                // What cannot be read can still be taken away.
+                Ok(Some(_)) | Err(ExtError::Damaged { .. }) => {}
+                Ok(None) => return Err(grant_not_found(id, passport)),
+                Err(err) => return Err(err),
+            }
             self.write_records(grant_gone(id, passport).into())
         });
         self.audit(AuditAction::GrantRevoked, by, (id, &version), passport, &end);

@@ -33,6 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolshelf_core::extension::ExtensionError;
+use toolshelf_core::extension::keyring::{Keyring, TrustedKey};
 use toolshelf_core::rate::RateWindow;
 use toolshelf_facts::{PrivacyRule, RedbStore};
 use toolshelf_sandbox::{CodeCache, WorkerProgram};
@@ -43,7 +44,7 @@ use self::keys::KeyFile;
 use self::outbound::Authorities;
 use self::receipts::ReceiptLog;
 use self::schema::Schemas;
-use self::vault::Vault;
+use self::vault::{SecretInfo, Vault};
 
 pub(crate) mod audit;
 pub(crate) mod config;
@@ -219,13 +220,60 @@ impl Extensions {
     }
 
     /// The publishers that are trusted.
-    pub(crate) fn keys(&self) -> &KeyFile {
-        &self.inner.keys
+    ///
+    /// # Errors
+    /// An [`ExtError`] when the keyring cannot be read.
+    pub(crate) fn keys(&self) -> Result<Keyring, ExtError> {
+        Ok(self.inner.keys.read()?)
     }
 
-    /// The secrets.
-    pub(crate) fn vault(&self) -> &Vault {
-        &self.inner.vault
+    /// Trusts a publisher's key; one of the same passport is replaced.
+    ///
+    /// # Errors
+    /// An [`ExtError`]; then the keyring is as it was.
+    pub(crate) fn add_key(&self, key: TrustedKey, by: Option<&str>) -> Result<(), ExtError> {
+        let passport = key.passport_fpr.clone();
+        let end = self.inner.keys.add(key).map_err(ExtError::from);
+        self.audit(AuditAction::KeyAdded, by, ("", ""), &passport, &end);
+        end
+    }
+
+    /// Trusts the key of a publisher no longer. What is installed stays.
+    ///
+    /// # Errors
+    /// An [`ExtError`]: there is none, or the keyring cannot be written.
+    pub(crate) fn remove_key(&self, passport_fpr: &str, by: Option<&str>) -> Result<(), ExtError> {
+        let end = self.inner.keys.remove(passport_fpr).map_err(ExtError::from);
+        self.audit(AuditAction::KeyRemoved, by, ("", ""), passport_fpr, &end);
+        end
+    }
+
+    /// What there is in the vault; no secret is told.
+    ///
+    /// # Errors
+    /// An [`ExtError`] when the vault cannot be read.
+    pub(crate) fn secrets(&self) -> Result<Vec<SecretInfo>, ExtError> {
+        Ok(self.inner.vault.list()?)
+    }
+
+    /// Keeps a secret; one of the same id is replaced.
+    ///
+    /// # Errors
+    /// An [`ExtError`]; then the vault is as it was.
+    pub(crate) fn set_secret(&self, id: &str, secret: &[u8], by: Option<&str>) -> Result<(), ExtError> {
+        let end = self.inner.vault.set(id, secret, self.now()).map_err(ExtError::from);
+        self.audit(AuditAction::SecretSet, by, ("", ""), id, &end);
+        end
+    }
+
+    /// Forgets a secret.
+    ///
+    /// # Errors
+    /// An [`ExtError`]: there is none, or the vault cannot be written.
+    pub(crate) fn remove_secret(&self, id: &str, by: Option<&str>) -> Result<(), ExtError> {
+        let end = self.inner.vault.remove(id).map_err(ExtError::from);
+        self.audit(AuditAction::SecretRemoved, by, ("", ""), id, &end);
+        end
     }
 
     /// What was put on record.

@@ -181,8 +181,16 @@ impl Extensions {
         list: &str,
         record: impl Fn(&str) -> Result<Option<T>, ExtError>,
     ) -> Result<Vec<T>, ExtError> {
-        let listed = wait(self.inner.facts.by_entity(list))?;
-        let there = listed.iter().filter(|fact| !fact.value.is_empty());
-        there.filter_map(|fact| record(&fact.key).transpose()).collect()
+        self.listed(list)?.iter().filter_map(|key| record(key).transpose()).collect()
+    }
+
+    /// Passports that have grants, also those whose grant cannot be read.
+    pub(super) fn granted_passports(&self, id: &str) -> Result<Vec<String>, ExtError> {
+        self.listed(&grants_entity(id))
+    }
+
+    fn listed(&self, list: &str) -> Result<Vec<String>, ExtError> {
+        let facts = wait(self.inner.facts.by_entity(list))?;
+        Ok(facts.into_iter().filter(|fact| !fact.value.is_empty()).map(|fact| fact.key).collect())
     }
 }

@@ -148,9 +148,14 @@ impl Extensions {
     pub(crate) fn uninstall(&self, id: &str, by: Option<&str>) -> Result<(), ExtError> {
         let mut version = String::new();
         let end = self.changing(id, || {
-            version = self.show(id)?.manifest.version;
-            let grants = self.grant_records(id)?;
-            let gone = grants.iter().flat_map(|grant| grant_gone(id, &grant.passport_fpr));
+            match self.show(id) {
+                Ok(record) => version = record.manifest.version,
+                // What cannot be read can still be taken away.
+                Err(ExtError::Damaged { .. }) => {}
+                Err(err) => return Err(err),
+            }
+            let passports = self.granted_passports(id)?;
+            let gone = passports.iter().flat_map(|passport| grant_gone(id, passport));
             self.write_records(gone.chain(extension_gone(id)).collect())?;
             let folder = self.folder_of(id);
             remove_module(&folder).map_err(ExtError::io(folder))

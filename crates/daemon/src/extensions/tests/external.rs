@@ -164,10 +164,10 @@ async fn a_secret_is_sent_where_the_grant_names_it_and_never_repeated() {
     host.extensions.revoke_grant("ext.a", "p_alice", None).unwrap();
     host.grant("ext.a", |grant| grant.allowed_secret_ids = vec!["api".to_owned()]);
     assert_eq!(refused(&host).await, (404, "secret 'api' is not in the vault".to_owned()));
-    host.extensions.vault().set("api", b"line\r\nx: y", 1).unwrap();
+    host.extensions.set_secret("api", b"line\r\nx: y", None).unwrap();
     assert_eq!(refused(&host).await.0, 502);
     assert!(server.seen().is_empty());
-    host.extensions.vault().set("api", b"opensesame-77", 1).unwrap();
+    host.extensions.set_secret("api", b"opensesame-77", None).unwrap();
     let (code, why) = refused(&host).await;
     assert_eq!(code, 502);
     assert!(why.starts_with("upstream returned 401: ") && !why.contains("opensesame"), "{why}");

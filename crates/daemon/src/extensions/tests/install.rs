@@ -219,7 +219,7 @@ fn only_signed_extensions_are_installed_where_development_is_off() {
         trust_tier: TrustTier::LocallySigned,
         added_by: None,
     };
-    host.extensions.keys().add(key).unwrap();
+    host.extensions.add_key(key, Some("p_admin")).unwrap();
     let mut swapped = signed.clone();
     swapped["wasm_module_sha256"] = json!(Digest::of(b"other").to_string());
     assert!(install(&swapped).unwrap_err().to_string().contains("signature verification failed"));
@@ -332,6 +332,38 @@ fn uninstalling_takes_the_module_and_the_grants() {
     let manifest = wasm_manifest("ext.a", EMPTY_MODULE);
     host.extensions.install(&manifest, ModuleSource::Bytes(EMPTY_MODULE.to_vec()), None).unwrap();
     assert!(host.extensions.grants("ext.a").unwrap().is_empty());
+}
+
+#[test]
+fn what_is_damaged_is_named_and_can_be_taken_away() {
+    use toolshelf_facts::NewFact;
+    let host = Host::new();
+    host.with_module(EMPTY_MODULE);
+    let broken = ["__extension__::ext.a", "__extension_grant__::ext.a::p_alice"];
+    host.extensions.write_records(broken.map(|entity| NewFact::new(entity, "record", "{")).into()).unwrap();
+    let err = host.extensions.list().unwrap_err();
+    assert_eq!(status(&err), 500);
+    assert!(err.to_string().starts_with("the record '__extension__::ext.a' is damaged: "), "{err}");
+    host.extensions.uninstall("ext.a", None).unwrap();
+    host.with_module(EMPTY_MODULE);
+    assert_eq!(host.extensions.list().unwrap().len(), 1);
+}
+
+#[test]
+fn keys_and_secrets_leave_rows_in_the_audit_log_and_no_secret() {
+    let host = Host::new();
+    let extensions = &host.extensions;
+    extensions.set_secret("api", b"opensesame-77", Some("p_admin")).unwrap();
+    assert_eq!(extensions.secrets().unwrap()[0].id, "api");
+    extensions.remove_secret("api", None).unwrap();
+    assert_eq!(status(&extensions.remove_secret("api", None).unwrap_err()), 404);
+    assert_eq!(status(&extensions.set_secret("a/b", b"x", None).unwrap_err()), 400);
+    assert_eq!(status(&extensions.remove_key("p_pub", None).unwrap_err()), 404);
+    assert_eq!(extensions.keys().unwrap().keys().len(), 0);
+    let rows = host.audit();
+    let actions: Vec<_> = rows.iter().map(|row| row["action"].clone()).collect();
+    assert_eq!(actions, ["secret_set", "secret_removed", "secret_removed", "secret_set", "key_removed"]);
+    assert!(!serde_json::to_string(&rows).unwrap().contains("opensesame"));
 }
 
 #[test]

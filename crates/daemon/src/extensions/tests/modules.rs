@@ -198,12 +198,12 @@ async fn facts_are_read_and_written_within_the_grant() {
 #[tokio::test]
 async fn a_secret_is_revealed_where_the_grant_names_it_and_is_in_no_log() {
     let host = Host::new();
-    host.extensions.vault().set("api", b"opensesame-77", 1).unwrap();
-    host.extensions.vault().set("other", b"x", 1).unwrap();
+    host.extensions.set_secret("api", b"opensesame-77", None).unwrap();
+    host.extensions.set_secret("other", b"x", None).unwrap();
     let of = |id: &str| probe("get_secret_decrypted", 4, &[id], &text(0, id), true);
     assert_eq!(result_of(&host, "ext.api", &of("api")).await, "opensesame-77");
     assert_eq!(result_of(&host, "ext.other", &of("other")).await, -3);
-    host.extensions.vault().remove("api").unwrap();
+    host.extensions.remove_secret("api", None).unwrap();
     let call = Invocation { extension: "ext.api".to_owned(), ..invocation(json!({})) };
     let Outcome::Wasm(outcome) = host.extensions.invoke(call).await.unwrap() else { panic!() };
     assert_eq!(outcome.result, -1);
