@@ -46,8 +46,8 @@ const LAST_STORED_AT: &str = "last_stored_at";
 /// There while something is deleted and not yet erased.
 const ERASE_PENDING: &str = "erase_pending";
 
-/// Pages that the engine keeps in memory, in bytes.
-const CACHE_BYTES: usize = 64 * 1024 * 1024;
+/// Pages that the engine keeps in memory at most, in bytes. It takes what it reads, no more.
+const CACHE_BYTES: usize = 256 * 1024 * 1024;
 
 /// A store in a file.
 #[derive(Debug)]
