@@ -26,6 +26,7 @@
 //! | [`extension`] | manifests of extensions, their rules and signatures, what a call of one is made of |
 //! | [`reserved`] | entities that belong to the system |
 //! | [`grant`] | what a passport lets an extension do |
+//! | [`rate`] | how often it may be called |
 //! | [`problem`] | a "no" of the interface for extensions and facts |
 //! | [`address`] | sealed addresses: what a task's owner holds in hand |
 //! | [`redact`] | taking secrets out of what is written anywhere |
@@ -45,6 +46,7 @@ pub mod module;
 pub mod patch;
 pub mod placement;
 pub mod problem;
+pub mod rate;
 pub mod redact;
 pub mod refusal;
 pub mod reserved;

@@ -10,10 +10,9 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolshelf_core::extension::IntegrationManifest;
+use toolshelf_core::extension::keyring::{Keyring, TrustedKey};
 use toolshelf_core::extension::manifest::TrustTier;
-use toolshelf_core::extension::signature::{
-    Keyring, Policy, TrustedKey, admit, manifest_hash, public_key_hex, sign,
-};
+use toolshelf_core::extension::signature::{Policy, admit, manifest_hash, public_key_hex, sign};
 use toolshelf_core::grant::Grant;
 
 const SECRET: [u8; 32] = [42; 32];

@@ -1,4 +1,5 @@
-//! Prints what the fact store in a file costs: `cargo run --release -p toolshelf-facts --example fact_speed`.
+//! Prints what the fact store in a file costs: `cargo run --release -p toolshelf-facts --example fact_speed`. Sizes of
+//! the store may be given.
 //!
 //! A query's result is the same at every size of the store, so that one sees whether it costs more in a larger one.
 
@@ -23,7 +24,9 @@ fn main() -> Result<(), FactError> {
         "{:>9} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14}",
         "facts", "fill/s", "reads/s", "query 100", "prefix 100", "store", "delete"
     );
-    SIZES.into_iter().try_for_each(measure)
+    let given: Vec<u64> = std::env::args().skip(1).filter_map(|size| size.parse().ok()).collect();
+    let sizes = if given.is_empty() { SIZES.to_vec() } else { given };
+    sizes.into_iter().try_for_each(measure)
 }
 
 fn measure(facts: u64) -> Result<(), FactError> {

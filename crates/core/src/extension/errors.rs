@@ -6,10 +6,12 @@
 use super::envelope::ResponseFault;
 use super::external::ExternalFault;
 use super::layout::{LayoutFault, ReturnedFault};
-use super::manifest::{EntryKind, ManifestReadFault};
+use super::manifest::EntryKind;
+use super::read::ManifestReadFault;
 use super::validate::ManifestFault;
-use crate::grant::{GrantFault, RateLimited};
+use crate::grant::GrantFault;
 use crate::problem::{Problem, ProblemKind};
+use crate::rate::RateLimited;
 use crate::refusal::{Code, Refusal};
 
 /// Largest module that is downloaded or installed, in bytes.

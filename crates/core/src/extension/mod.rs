@@ -4,9 +4,11 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`manifest`] | `crux.integration.v1`, read and written, with its bounds |
+//! | [`manifest`] | `crux.integration.v1`: its fields and their defaults |
+//! | [`read`] | reading it, with its bounds |
 //! | [`validate`] | the rules of a manifest, in their order, with their texts |
-//! | `signature` | what is signed, who is trusted, and the manifest's hash (feature `extensions`) |
+//! | `signature` | what is signed, and the manifest's hash (feature `extensions`) |
+//! | `keyring` | who is trusted (feature `extensions`) |
 //! | [`rc`] | the return codes of host functions |
 //! | [`envelope`] | what a call is asked and what it answers, as JSON |
 //! | [`layout`] | where request and response lie in the module's memory |
@@ -16,9 +18,12 @@
 pub mod envelope;
 pub mod errors;
 pub mod external;
+#[cfg(feature = "extensions")]
+pub mod keyring;
 pub mod layout;
 pub mod manifest;
 pub mod rc;
+pub mod read;
 #[cfg(feature = "extensions")]
 pub mod signature;
 pub mod validate;

@@ -128,7 +128,7 @@ pub fn check_form(manifest: &IntegrationManifest, external_helpers: bool) -> Res
 /// The sentence of the refusal.
 pub fn check_install_id(id: &str) -> Result<(), String> {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
-    let fits = (1..=super::manifest::EXTENSION_ID_MAX_BYTES).contains(&id.len());
+    let fits = (1..=super::read::EXTENSION_ID_MAX_BYTES).contains(&id.len());
     // `.` and `..` are made of allowed characters, and are other folders.
     if fits && id.bytes().all(is_allowed) && !id.starts_with('.') {
         return Ok(());

@@ -16,16 +16,16 @@
 
 mod erase;
 mod record;
+mod snapshot;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
-use ::redb::{
-    Database, ReadTransaction, ReadableDatabase as _, ReadableTable, TableDefinition, WriteTransaction,
-};
+use ::redb::{Database, ReadableDatabase as _, ReadableTable, TableDefinition, WriteTransaction};
 use toolshelf_core::refusal::cut;
 
 use self::record::{Place, Record};
+use self::snapshot::Snapshot;
 use crate::fact::{Fact, Moment, NewFact};
 use crate::port::{Deleted, ExportRequest, Exported, FactError, FactStore, Found, LISTED_MAX, Query};
 use crate::privacy::PrivacyRule;
@@ -46,20 +46,39 @@ const LAST_STORED_AT: &str = "last_stored_at";
 /// There while something is deleted and not yet erased.
 const ERASE_PENDING: &str = "erase_pending";
 
-/// Pages that the engine keeps in memory, in bytes.
-const CACHE_BYTES: usize = 64 * 1024 * 1024;
+/// Pages that the engine keeps in memory at most, in bytes. It takes what it reads, no more.
+const CACHE_BYTES: usize = 256 * 1024 * 1024;
 
 /// A store in a file.
 #[derive(Debug)]
 pub struct RedbStore {
     path: PathBuf,
     privacy: PrivacyRule,
-    /// The file as it is now. Erasing puts another one in its place; whoever reads goes on with the one he has.
-    database: RwLock<Arc<Database>>,
+    current: RwLock<Current>,
     /// Held while something is written. How many deletions there were.
     deletions: Mutex<u64>,
     /// Held while the file is erased, and taken before `deletions`. How many deletions are erased.
     erased: Mutex<u64>,
+}
+
+/// The file as it is now. Erasing puts another one in its place; whoever reads goes on with the one he has.
+struct Current {
+    database: Arc<Database>,
+    /// What is read. Made by the first read after a write, and shared by all until the next: opening the tables costs
+    /// more than reading a fact.
+    snapshot: Option<Arc<Snapshot>>,
+}
+
+impl Current {
+    fn of(database: Database) -> Self {
+        Self { database: Arc::new(database), snapshot: None }
+    }
+}
+
+impl std::fmt::Debug for Current {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Current").finish_non_exhaustive()
+    }
 }
 
 impl RedbStore {
@@ -92,7 +111,7 @@ impl RedbStore {
         let store = Self {
             path: path.to_owned(),
             privacy,
-            database: RwLock::new(Arc::new(database)),
+            current: RwLock::new(Current::of(database)),
             deletions: Mutex::new(0),
             erased: Mutex::new(0),
         };
@@ -103,14 +122,35 @@ impl RedbStore {
         Ok(store)
     }
 
-    fn read(&self) -> Result<ReadTransaction, FactError> {
-        let database = Arc::clone(&self.database.read().unwrap_or_else(PoisonError::into_inner));
-        Ok(database.begin_read()?)
+    /// The tables after the last write.
+    fn snapshot(&self) -> Result<Arc<Snapshot>, FactError> {
+        if let Some(snapshot) = &self.current.read().unwrap_or_else(PoisonError::into_inner).snapshot {
+            return Ok(Arc::clone(snapshot));
+        }
+        let mut current = self.current_mut();
+        let snapshot = match current.snapshot.take() {
+            Some(snapshot) => snapshot,
+            None => Arc::new(Snapshot::of(&current.database.begin_read()?)?),
+        };
+        current.snapshot = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    fn current_mut(&self) -> RwLockWriteGuard<'_, Current> {
+        // Either of its halves is whole, whatever ended in a panic.
+        self.current.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, _writer: &MutexGuard<'_, u64>) -> Result<WriteTransaction, FactError> {
-        let database = Arc::clone(&self.database.read().unwrap_or_else(PoisonError::into_inner));
+        let database = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).database);
         Ok(database.begin_write()?)
+    }
+
+    /// Ends a write. Who reads from now on sees it.
+    fn commit(&self, transaction: WriteTransaction) -> Result<(), FactError> {
+        transaction.commit()?;
+        self.current_mut().snapshot = None;
+        Ok(())
     }
 
     /// Stores all facts in one transaction.
@@ -154,7 +194,7 @@ impl RedbStore {
             meta.insert(NEXT_SEQ, seq)?;
             meta.insert(LAST_STORED_AT, at.unix_ms())?;
         }
-        transaction.commit()?;
+        self.commit(transaction)?;
         Ok(stored)
     }
 
@@ -186,7 +226,7 @@ impl RedbStore {
             }
             transaction.open_table(META)?.insert(ERASE_PENDING, 1)?;
         }
-        transaction.commit()?;
+        self.commit(transaction)?;
         Ok(Deleted { versions })
     }
 
@@ -210,8 +250,9 @@ impl RedbStore {
 
     /// Puts a file that holds what the tables hold, and nothing else, in the place of this one.
     fn replace_file(&self) -> Result<(), FactError> {
-        let fresh = erase::written_afresh(&self.read()?, &self.path)?;
-        *self.database.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+        let database = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).database);
+        let fresh = erase::written_afresh(&database.begin_read()?, &self.path)?;
+        *self.current_mut() = Current::of(fresh);
         Ok(())
     }
 }
@@ -230,8 +271,9 @@ impl FactStore for RedbStore {
     }
 
     async fn latest(&self, entity: &str, key: &str) -> Result<Option<Fact>, FactError> {
-        let latest = self.read()?.open_table(LATEST)?;
-        latest
+        let snapshot = self.snapshot()?;
+        snapshot
+            .latest
             .get(name_key(entity, key).as_slice())?
             .map(|bytes| Ok(Record::read(bytes.value())?.fact()))
             .transpose()
@@ -239,16 +281,16 @@ impl FactStore for RedbStore {
 
     async fn get(&self, id: &str) -> Result<Option<Fact>, FactError> {
         match seq_of(id) {
-            Some(seq) => Snapshot::of(&self.read()?)?.fact(seq),
+            Some(seq) => self.snapshot()?.fact(seq),
             None => Ok(None),
         }
     }
 
     async fn by_entity(&self, entity: &str) -> Result<Vec<Fact>, FactError> {
-        let latest = self.read()?.open_table(LATEST)?;
+        let snapshot = self.snapshot()?;
         let prefix = name_key(entity, "");
         let mut facts = Vec::new();
-        for entry in latest.range(prefix.as_slice()..)? {
+        for entry in snapshot.latest.range(prefix.as_slice()..)? {
             let (name, bytes) = entry?;
             if !name.value().starts_with(&prefix) || facts.len() == LISTED_MAX {
                 break;
@@ -259,15 +301,13 @@ impl FactStore for RedbStore {
     }
 
     async fn query(&self, query: &Query) -> Result<Found, FactError> {
-        let transaction = self.read()?;
-        let latest = transaction.open_table(LATEST)?;
-        let history = transaction.open_table(HISTORY)?;
+        let snapshot = self.snapshot()?;
         let mut selection = Selection::new(query);
         let prefix = match selection.entity() {
             Some(entity) => name_key(entity, ""),
             None => selection.prefix().as_bytes().to_vec(),
         };
-        for entry in latest.range(prefix.as_slice()..)? {
+        for entry in snapshot.latest.range(prefix.as_slice()..)? {
             let (name, bytes) = entry?;
             if !name.value().starts_with(&prefix) {
                 break;
@@ -275,7 +315,7 @@ impl FactStore for RedbStore {
             let record = Record::read(bytes.value())?;
             match query.as_of {
                 Some(as_of) if record.stored_at > as_of => {
-                    if let Some(bytes) = older(&history, name.value(), as_of)? {
+                    if let Some(bytes) = snapshot.older(name.value(), as_of)? {
                         let record = Record::read(&bytes)?;
                         selection.offer(record.candidate(), || Ok(record.fact()))?;
                     }
@@ -287,15 +327,14 @@ impl FactStore for RedbStore {
     }
 
     async fn history(&self, entity: &str, key: &str) -> Result<Vec<Fact>, FactError> {
-        let transaction = self.read()?;
+        let snapshot = self.snapshot()?;
         let name = name_key(entity, key);
         let mut facts = Vec::new();
         // A name that could not have been stored might look like a part of another one's keys.
-        if let Some(newest) = transaction.open_table(LATEST)?.get(name.as_slice())? {
+        if let Some(newest) = snapshot.latest.get(name.as_slice())? {
             facts.push(Record::read(newest.value())?.fact());
-            let history = transaction.open_table(HISTORY)?;
             let (from, to) = (version_key(&name, 0), version_key(&name, u64::MAX));
-            for older in history.range(from.as_slice()..=to.as_slice())?.rev().take(LISTED_MAX - 1) {
+            for older in snapshot.history.range(from.as_slice()..=to.as_slice())?.rev().take(LISTED_MAX - 1) {
                 facts.push(Record::read(older?.1.value())?.fact());
             }
         }
@@ -315,7 +354,7 @@ impl FactStore for RedbStore {
 
     async fn export(&self, request: &ExportRequest) -> Result<Exported, FactError> {
         let page = Page::of(request)?;
-        let snapshot = Snapshot::of(&self.read()?)?;
+        let snapshot = self.snapshot()?;
         let since = request.since.map(|since| snapshot.first_since(since)).transpose()?;
         let from = page.from.unwrap_or(0).max(since.unwrap_or(0));
         let mut exported = Exported::default();
@@ -329,77 +368,6 @@ impl FactStore for RedbStore {
         }
         Ok(exported)
     }
-}
-
-type ReadOnly<K> = ::redb::ReadOnlyTable<K, &'static [u8]>;
-
-/// The tables as they are at one moment.
-struct Snapshot {
-    latest: ReadOnly<&'static [u8]>,
-    history: ReadOnly<&'static [u8]>,
-    ids: ReadOnly<u64>,
-    next_seq: u64,
-}
-
-impl Snapshot {
-    fn of(transaction: &ReadTransaction) -> Result<Self, FactError> {
-        Ok(Self {
-            latest: transaction.open_table(LATEST)?,
-            history: transaction.open_table(HISTORY)?,
-            ids: transaction.open_table(IDS)?,
-            next_seq: number(&transaction.open_table(META)?, NEXT_SEQ)?,
-        })
-    }
-
-    /// The version of that number.
-    fn fact(&self, seq: u64) -> Result<Option<Fact>, FactError> {
-        let Some(place) = self.ids.get(seq)? else { return Ok(None) };
-        let place = Place::read(place.value())?;
-        if let Some(bytes) = self.latest.get(place.name)? {
-            let record = Record::read(bytes.value())?;
-            if record.seq == seq {
-                return Ok(Some(record.fact()));
-            }
-        }
-        let older = self.history.get(version_key(place.name, place.version).as_slice())?;
-        older.map(|bytes| Ok(Record::read(bytes.value())?.fact())).transpose()
-    }
-
-    /// The number from which on all versions were stored at `since` or later. Numbers and moments rise together.
-    fn first_since(&self, since: Moment) -> Result<u64, FactError> {
-        let (mut low, mut high) = (0, self.next_seq);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.ids.range(middle..high)?.next() {
-                Some(entry) => {
-                    let (seq, place) = entry?;
-                    if Place::read(place.value())?.stored_at < since {
-                        low = seq.value() + 1;
-                    } else {
-                        high = middle;
-                    }
-                }
-                None => high = middle,
-            }
-        }
-        Ok(low)
-    }
-}
-
-/// The newest of the superseded versions that were stored at `as_of` or earlier.
-fn older(
-    history: &ReadOnly<&'static [u8]>,
-    name: &[u8],
-    as_of: Moment,
-) -> Result<Option<Vec<u8>>, FactError> {
-    let (from, to) = (version_key(name, 0), version_key(name, u64::MAX));
-    for entry in history.range(from.as_slice()..=to.as_slice())?.rev() {
-        let bytes = entry?.1;
-        if Record::read(bytes.value())?.stored_at <= as_of {
-            return Ok(Some(bytes.value().to_vec()));
-        }
-    }
-    Ok(None)
 }
 
 fn name_key(entity: &str, key: &str) -> Vec<u8> {

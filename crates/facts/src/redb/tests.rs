@@ -106,8 +106,9 @@ fn what_was_being_deleted_when_the_process_ended_is_erased_at_the_next_start() {
     }
     assert_eq!(block_on(store.export(&ExportRequest::default())).unwrap().facts.len(), 200);
     drop(store);
-    let pending = kept.open().read().unwrap().open_table(META).unwrap().get(ERASE_PENDING).unwrap().is_some();
-    assert!(!pending);
+    let store = kept.open();
+    let transaction = store.write(&lock(&store.deletions)).unwrap();
+    assert!(transaction.open_table(META).unwrap().get(ERASE_PENDING).unwrap().is_none());
 }
 
 #[test]
