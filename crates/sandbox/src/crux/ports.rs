@@ -58,7 +58,7 @@ pub struct NewReceipt<'c> {
     pub payload: &'c str,
 }
 
-/// Why an adapter did not do it.
+/// Why an adapter did not do it. The text goes into the call's log, so whoever calls reads it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PortFault {
     /// What was asked for is of no form that can be kept; the module sees -11.

@@ -1,7 +1,5 @@
 //! Compiling one module in a worker of its own, under its limits of time and memory.
 
-use std::fmt;
-use std::io;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -9,32 +7,12 @@ use toolshelf_core::call::RunEnd;
 use toolshelf_core::limits::WASM_CALL_DEADLINE_MS;
 use toolshelf_host::CompileFault;
 
-use super::keeper::{Keeper, WorkerProgram};
+use super::keeper::Keeper;
 use super::lease::{Lease, NoAnswer};
 use super::wire::{JobHeader, Said, What};
 use super::{COMPILED_MAX_BYTES, Kind};
 
 const DEADLINE: Duration = Duration::from_millis(WASM_CALL_DEADLINE_MS as u64);
-
-/// Starts processes that compile modules for an engine of this process.
-pub(crate) struct CompileWorkers {
-    keeper: Keeper,
-}
-
-impl CompileWorkers {
-    /// Workers that are started from `program`, each when it is needed.
-    ///
-    /// # Errors
-    /// When no thread can be had.
-    pub(crate) fn new(program: WorkerProgram) -> io::Result<Self> {
-        Ok(Self { keeper: Keeper::new(program, false)? })
-    }
-
-    /// Compiles a module for the engine of extensions.
-    pub(crate) async fn compile_extension(&self, module: &[u8]) -> Result<Vec<u8>, CompileFault> {
-        in_worker(&self.keeper, Kind::CompileExtension, module).await
-    }
-}
 
 /// Has a worker of that kind compile a module. Past the deadline it is ended.
 pub(super) async fn in_worker(keeper: &Keeper, kind: Kind, module: &[u8]) -> Result<Vec<u8>, CompileFault> {
@@ -61,11 +39,5 @@ async fn lost(lease: Lease, why: NoAnswer) -> CompileFault {
     match lease.end_without(why).await {
         RunEnd::Exceeded(why) => CompileFault::TooCostly(why),
         end => CompileFault::Silent(format!("{end:?}")),
-    }
-}
-
-impl fmt::Debug for CompileWorkers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompileWorkers").finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 //! | part | duty |
 //! |---|---|
 //! | [`ProcessExecutor`] | the engine's port: compiles, prepares and runs in workers |
-//! | `compile` | compiling in a worker |
+//! | `compile` | compiling in a worker; `compile_workers` does so for extensions |
 //! | `keeper` | the thread that starts and ends the processes |
 //! | `lease` | a worker in the hands of one call, seen from outside |
 //! | `worker` | the worker seen from inside |
@@ -12,6 +12,8 @@
 //! | `wire` | what goes over the socket |
 
 mod compile;
+#[cfg(feature = "wasm-extensions")]
+mod compile_workers;
 mod executor;
 mod isolation;
 mod keeper;
@@ -23,7 +25,7 @@ mod wire;
 mod worker;
 
 #[cfg(feature = "wasm-extensions")]
-pub(crate) use compile::CompileWorkers;
+pub(crate) use compile_workers::CompileWorkers;
 pub use executor::{Compiled, Prepared, ProcessExecutor};
 pub use isolation::Isolation;
 pub use keeper::WorkerProgram;

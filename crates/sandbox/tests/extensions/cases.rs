@@ -274,10 +274,10 @@ pub(crate) fn imports() {
 }
 
 /// Where the texts of a call lie, and its buffer behind them.
-const TEXTS: usize = 3 * 65_536;
+pub(crate) const TEXTS: usize = 3 * 65_536;
 const BUFFER: usize = TEXTS + 32_768;
 
-/// A module of four pages that makes one call, and answers `{"result":{"rc":NUMBER,"reply":"HEX"}}`.
+/// A module of four pages that makes the one call of a case.
 fn calling(case: &Value) -> Vec<u8> {
     let (mut texts, mut args) = (Vec::new(), String::new());
     let mut count = 0;
@@ -303,10 +303,19 @@ fn calling(case: &Value) -> Vec<u8> {
         push(text.len() as i64);
         texts.extend(text);
     }
-    let params = " i32".repeat(count);
+    caller(case["call"].as_str().unwrap(), count, &args, &texts, true)
+}
+
+/// A module that calls an import with `count` arguments, and answers `{"result":{"rc":NUMBER,"reply":"HEX"}}`. The
+/// reply stays empty where it is not shown.
+pub(crate) fn caller(import: &str, count: usize, args: &str, texts: &[u8], shows: bool) -> Vec<u8> {
+    let (params, texts) = (" i32".repeat(count), escaped(texts));
+    let shown = if shows { "(local.get $rc)" } else { "(i32.const 0)" };
+    // Where the argument of that number is written in the request, as eight digits.
+    let at = r#"{"tool":"ext.test.run","args":""#.len();
     let module = format!(
         r#"(module
-          (import "crux" {call} (func $call (param{params}) (result i32)))
+          (import "crux" "{import}" (func $call (param{params}) (result i32)))
           (memory (export "memory") 4)
           (data (i32.const {TEXTS}) "{texts}")
           (data (i32.const 150000) "{{\"result\":{{\"rc\":")
@@ -336,6 +345,17 @@ fn calling(case: &Value) -> Vec<u8> {
               (local.set $from (i32.add (local.get $from) (i32.const 1)))
               (local.set $len (i32.sub (local.get $len) (i32.const 1)))
               (br $next))))
+          (func $arg (param $number i32) (result i32) (local $value i32) (local $digit i32) (local $end i32)
+            (local.set $number (i32.add (i32.const {at}) (i32.shl (local.get $number) (i32.const 3))))
+            (local.set $end (i32.add (local.get $number) (i32.const 8)))
+            (loop $next
+              (local.set $digit (i32.sub (i32.load8_u (local.get $number)) (i32.const 48)))
+              (if (i32.gt_u (local.get $digit) (i32.const 9)) (then
+                (local.set $digit (i32.sub (local.get $digit) (i32.const 39)))))
+              (local.set $value (i32.or (i32.shl (local.get $value) (i32.const 4)) (local.get $digit)))
+              (local.set $number (i32.add (local.get $number) (i32.const 1)))
+              (br_if $next (i32.lt_u (local.get $number) (local.get $end))))
+            (local.get $value))
           (func (export "extension_call") (param $req i32) (param $len i32) (param $out i32) (param $cap i32)
             (result i32) (local $rc i32)
             (local.set $rc (call $call{args}))
@@ -343,13 +363,11 @@ fn calling(case: &Value) -> Vec<u8> {
             (call $copy (i32.const 150000) (i32.const 16))
             (call $number (local.get $rc))
             (call $copy (i32.const 150100) (i32.const 10))
-            (call $hex (i32.const {BUFFER}) (local.get $rc))
+            (call $hex (i32.const {BUFFER}) {shown})
             (call $copy (i32.const 150200) (i32.const 3))
-            (i32.sub (global.get $at) (local.get $out))))"#,
-        call = case["call"],
-        texts = escaped(&texts),
+            (i32.sub (global.get $at) (local.get $out))))"#
     );
-    wat::parse_str(&module).unwrap_or_else(|err| panic!("{}: {err}", case["name"]))
+    wat::parse_str(&module).unwrap_or_else(|err| panic!("{import}: {err}"))
 }
 
 fn escaped(bytes: &[u8]) -> String {

@@ -6,11 +6,13 @@
 //! |---|---|
 //! | `world` | facts, secrets, receipts and a clock that the calls have |
 //! | `cases` | the cases of `tests/conformance/cases/extensions`, and how one is run |
+//! | `anything` | imports that are called with any numbers |
 //! | `shared` | many calls at the same time, and what they share |
 //! | `compiling` | code in memory and on disk, and modules that are costly to compile |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod anything;
 mod cases;
 mod compiling;
 mod shared;
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     }
     let trials = vec![
         trial("every_import_answers_as_the_contract_says", cases::imports),
+        trial("no_numbers_lead_an_import_astray", anything::numbers),
         trial("every_module_ends_as_the_contract_says", cases::modules),
         trial("concurrent_calls_see_nothing_of_each_other", shared::nothing_of_each_other),
         trial("more_calls_than_places_all_end", shared::more_calls_than_places),
