@@ -106,6 +106,18 @@ fn a_grant_that_has_expired_is_seen_and_replaced() {
     assert_eq!(host.extensions.grant("ext.a", "p_bob").unwrap().expires_at_unix_ms, None);
 }
 
+#[tokio::test]
+async fn a_caller_who_makes_up_names_does_not_flood_the_audit_log() {
+    let host = Host::new();
+    for number in 0..100 {
+        let call = Invocation { extension: format!("ext.{number}"), ..invocation(json!({})) };
+        assert_eq!(status(&host.extensions.invoke(call).await.unwrap_err().error), 404);
+    }
+    let rows = host.audit();
+    assert_eq!(rows.len(), 61);
+    assert_eq!((&rows[0]["pack_id"], &rows[0]["detail"]), (&json!(""), &json!("ext.0 ext.a.note")));
+}
+
 #[test]
 fn grants_of_one_passport_at_the_same_time_make_one() {
     let host = Host::new();
