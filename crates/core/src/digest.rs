@@ -23,6 +23,12 @@ impl Digest {
         Self(bytes)
     }
 
+    /// The 32 bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Reads exactly 64 lowercase hexadecimal digits; `None` for anything else, upper case included, so that a
     /// digest has one spelling.
     #[must_use]

@@ -25,6 +25,11 @@
 //! | [`task`] | what is asked, what is recorded, and how a log becomes a record and a view |
 //! | [`live`] | what a companion tells of itself, and the frames of its live session |
 //! | [`resolver`] | what a person typed as the call of a tool, without a model |
+//! | [`extension`] | manifests of extensions, their rules and signatures, what a call of one is made of |
+//! | [`reserved`] | entities that belong to the system |
+//! | [`grant`] | what a passport lets an extension do |
+//! | [`rate`] | how often it may be called |
+//! | [`problem`] | a "no" of the interface for extensions and facts |
 //! | [`address`] | sealed addresses: what a task's owner holds in hand |
 //! | [`redact`] | taking secrets out of what is written anywhere |
 
@@ -34,6 +39,8 @@ pub mod call;
 pub mod declare;
 pub mod diff;
 pub mod digest;
+pub mod extension;
+pub mod grant;
 pub mod inventory;
 pub mod limits;
 pub mod live;
@@ -41,9 +48,12 @@ pub mod manifest;
 pub mod module;
 pub mod patch;
 pub mod placement;
+pub mod problem;
+pub mod rate;
 pub mod redact;
 pub mod refusal;
 pub mod resolver;
+pub mod reserved;
 pub mod root;
 pub mod script;
 pub mod shelf;

@@ -306,6 +306,54 @@ codes! {
     ListenFailed = "listen-failed",
         "The address cannot be listened on.",
         "Choose another one with `--listen`, or end the program that has it.";
+    ExtensionInvalid = "extension-invalid",
+        "The manifest of an extension cannot be read, or breaks a rule.",
+        "Mend what the sentence names.";
+    ExtensionUntrusted = "extension-untrusted",
+        "An extension is not signed by a publisher that is trusted.",
+        "Add the publisher's key with `toolshelf keys add` if you trust it.";
+    ExtensionExists = "extension-exists",
+        "The extension is installed already, or the passport has its grant already.",
+        "Uninstall or revoke first.";
+    ExtensionNotInstalled = "extension-not-installed",
+        "No such extension, grant or module is there.",
+        "List the extensions; install the one that is missing again.";
+    ExtensionHostUnavailable = "extension-host-unavailable",
+        "The companion was built without extensions, or its engine failed.",
+        "Start the companion again and look at its log.";
+    NotGranted = "not-granted",
+        "The passport has no grant that covers this.",
+        "Give or renew the grant.";
+    RateLimited = "rate-limited",
+        "More calls in a minute than the grant allows.",
+        "Wait a minute, or raise the grant's rate.";
+    UpstreamFailed = "upstream-failed",
+        "A server that had to be asked did not answer as it should.",
+        "Try again later; the sentence says what came.";
+    SecretUnknown = "secret-unknown",
+        "The vault has no secret of that id.",
+        "List the secrets with `toolshelf secret list`.";
+    VaultDamaged = "vault-damaged",
+        "The vault was sealed with another key, or changed since.",
+        "Put the file and its key back from a copy; a secret that was changed must be set again.";
+    ReceiptsDamaged = "receipts-damaged",
+        "The log of receipts is not as it was written.",
+        "Keep the log as it is for whoever looks into it, and move it away to begin a new one.";
+    KeyUnknown = "key-unknown",
+        "No key of that passport is trusted.",
+        "List the keys with `toolshelf keys list`.";
+    FactInvalid = "fact-invalid",
+        "A fact, or a question for facts, is not of the form that the store takes.",
+        "Mend what the sentence names.";
+    FactNotFound = "fact-not-found",
+        "The store has no such fact.",
+        "It may have been deleted; ask for the entity's facts.";
+    FactReserved = "fact-reserved",
+        "The entity belongs to the system, and no client writes it.",
+        "Use another entity.";
+    FactStoreUnavailable = "fact-store-unavailable",
+        "The fact store cannot be read or written.",
+        "Look at the data folder: its space, its rights, and whether another companion has it open.";
 }
 
 impl fmt::Display for Code {

@@ -6,6 +6,7 @@
 //! | [`config`] | `toolshelf.toml` |
 //! | [`shelf`] | the shelf over this computer's folders and processes |
 //! | [`machine`] | tasks on this computer |
+//! | [`extensions`] | extensions: what is installed, who may call it, what happens when it is called |
 //! | [`service`] | the companion as one value: shelf, tasks, and what watchers hear of |
 //! | [`watch`] | the shelf's folder, watched |
 //! | [`http`] | the page, the interface for programs, who gets in |
@@ -21,6 +22,8 @@ use toolshelf_sandbox::process::WORKER_COMMAND;
 
 mod cli;
 mod config;
+#[expect(dead_code, reason = "the interfaces that call it come next")]
+mod extensions;
 mod frames;
 mod http;
 mod live;

@@ -58,8 +58,71 @@ pub(crate) const CONFIG: Setting = Setting {
     about: "the file toolshelf.toml: folders and agents of tasks",
 };
 
+macro_rules! extension_settings {
+    ($($setting:ident = $name:literal, $about:literal;)*) => {
+        $(
+            #[doc = concat!("Of extensions: ", $about, ".")]
+            pub(crate) const $setting: Setting = Setting {
+                name: concat!("TOOLSHELF_", $name),
+                aliases: &[concat!("CORECRUXD_", $name)],
+                about: $about,
+            };
+        )*
+    };
+}
+
+extension_settings! {
+    WASM_FUEL = "WASM_FUEL_DEFAULT", "fuel of one call of an extension";
+    WASM_MEMORY_BYTES = "WASM_MEMORY_BYTES_DEFAULT", "memory of one call of an extension, in bytes";
+    WASM_WALL_MS = "WASM_WALL_MS_DEFAULT", "time of one call of an extension, in milliseconds";
+    WASM_EPOCH_TICK_MS = "WASM_EPOCH_TICK_MS", "how exactly that time is kept, in milliseconds; read at the start";
+    ALLOW_UNSIGNED = "EXTENSIONS_ALLOW_UNSIGNED", "true: take extensions without a signature; for development";
+    ALLOW_PLAIN_HTTP = "EXTENSIONS_ALLOW_PLAIN_HTTP", "true: call external tools over plain http";
+    EXTERNAL_TIMEOUT_SECONDS = "EXTENSIONS_TIMEOUT_SECONDS", "time of one call of an external tool, in seconds";
+    EXTERNAL_MAX_REQUEST_BYTES = "EXTENSIONS_MAX_REQUEST_BYTES", "longest request to an external tool";
+    EXTERNAL_MAX_RESPONSE_BYTES = "EXTENSIONS_MAX_RESPONSE_BYTES", "longest response of an external tool";
+    EXTERNAL_RATE_PER_MIN = "EXTENSIONS_DEFAULT_RATE_PER_MIN", "calls of an external tool in a minute, where no grant says";
+    ALWAYS_PRIVATE_PREFIXES = "ALWAYS_PRIVATE_PREFIXES", "beginnings of entities whose facts are private, with commas";
+    SHARE_PREFIXES = "SHARE_PREFIXES_OVERRIDE", "beginnings of entities that are not private after all, with commas";
+}
+
+/// Whether requests may go to this computer and its networks.
+pub(crate) const ALLOW_PRIVATE_ADDRESSES: Setting = Setting {
+    name: "TOOLSHELF_EXTENSIONS_ALLOW_PRIVATE_ADDRESSES",
+    aliases: &[],
+    about: "true: download from and call servers of private networks",
+};
+/// Who vouches for servers.
+pub(crate) const CA_FILE: Setting = Setting {
+    name: "TOOLSHELF_EXTENSIONS_CA_FILE",
+    aliases: &[],
+    about: "a PEM file of the only authorities whose servers are trusted, instead of the public ones",
+};
+
 /// The table.
-pub(crate) const ALL: [&Setting; 7] = [&SHELF_DIR, &CACHE_DIR, &DATA_DIR, &CONFIG, &LISTEN, &TOKEN, &LOG];
+pub(crate) const ALL: &[&Setting] = &[
+    &SHELF_DIR,
+    &CACHE_DIR,
+    &DATA_DIR,
+    &CONFIG,
+    &LISTEN,
+    &TOKEN,
+    &LOG,
+    &WASM_FUEL,
+    &WASM_MEMORY_BYTES,
+    &WASM_WALL_MS,
+    &WASM_EPOCH_TICK_MS,
+    &ALLOW_UNSIGNED,
+    &ALLOW_PLAIN_HTTP,
+    &EXTERNAL_TIMEOUT_SECONDS,
+    &EXTERNAL_MAX_REQUEST_BYTES,
+    &EXTERNAL_MAX_RESPONSE_BYTES,
+    &EXTERNAL_RATE_PER_MIN,
+    &ALWAYS_PRIVATE_PREFIXES,
+    &SHARE_PREFIXES,
+    &ALLOW_PRIVATE_ADDRESSES,
+    &CA_FILE,
+];
 
 impl Setting {
     /// The value, and the variable that it comes from. An empty variable counts as unset.
@@ -74,7 +137,11 @@ impl Setting {
         Some((from, if secret { redact::REDACTED.to_owned() } else { value.to_string_lossy().into_owned() }))
     }
 
-    fn value_in(&self, variable: impl Fn(&str) -> Option<OsString>) -> Option<(&'static str, OsString)> {
+    /// The same, where variables come from somewhere else than the environment.
+    pub(crate) fn value_in(
+        &self,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Option<(&'static str, OsString)> {
         let names = std::iter::once(&self.name).chain(self.aliases);
         names.filter_map(|name| Some((*name, variable(name)?))).find(|(_, value)| !value.is_empty())
     }

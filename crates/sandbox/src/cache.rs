@@ -45,6 +45,17 @@ impl CodeCache {
         Ok(Self { folder: folder.to_owned(), key, fingerprint: engine::fingerprint(&engine) })
     }
 
+    /// The same folder under the same key, for the code of extensions: it is compiled for another engine, so each of
+    /// the two finds only its own.
+    ///
+    /// # Errors
+    /// When this computer's processor is none that wasmtime compiles for.
+    #[cfg(feature = "wasm-extensions")]
+    pub fn for_extensions(&self) -> io::Result<Self> {
+        let fingerprint = crate::crux::engine::code_fingerprint().map_err(io::Error::other)?;
+        Ok(Self { fingerprint, ..self.clone() })
+    }
+
     /// Where it is.
     #[must_use]
     pub fn folder(&self) -> &Path {

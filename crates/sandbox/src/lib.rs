@@ -1,13 +1,14 @@
 //! The shelf's ports on a person's own computer: folders as shelves, and each call in a process of its own.
 //!
-//! A module is compiled in one process, which sees nothing but the module, and run in another, which sees nothing but
+//! A tool is compiled in one process, which sees nothing but the module, and run in another, which sees nothing but
 //! the compiled code and the inputs. This process, which has the files and the caller, neither compiles nor loads any
-//! code that comes from a module.
+//! code that comes from a tool. An extension is compiled in the same way and runs here, within the engine's limits.
 //!
 //! | module | idea |
 //! |---|---|
 //! | [`engine`] | wasmtime: how modules are compiled and how one call runs, as plain functions |
 //! | [`process`] | the single-use worker process: starting, shutting in, handing over, ending; the [`Executor`] |
+//! | [`crux`] | extensions: calls in this process, with imports (feature `wasm-extensions`) |
 //! | [`cache`] | compiled code on disk, authenticated |
 //! | [`folder`] | a folder out of which nothing is read or written |
 //! | [`private`] | files and folders of the host's own |
@@ -21,6 +22,8 @@ compile_error!("worker processes are started, shut in and ended by Unix means");
 
 pub mod cache;
 pub mod clock;
+#[cfg(feature = "wasm-extensions")]
+pub mod crux;
 pub mod engine;
 pub mod folder;
 mod native;

@@ -1,4 +1,4 @@
-//! The only unsafe code of this crate: four things that have no safe form.
+//! The only unsafe code of this crate: a few things that have no safe form.
 
 #![expect(unsafe_code, reason = "loading machine code, and three system calls that no safe crate offers")]
 
@@ -14,6 +14,26 @@ pub(crate) fn load(engine: &Engine, code: &[u8]) -> wasmtime::Result<Module> {
     // sends what a compile worker of this same program handed it, or what `cache` has authenticated with the host's
     // key. Were a compile worker taken over by the module that it compiles, the false code would run here: in a
     // process that holds nothing but this one call's inputs, and that the system has shut in before it read them.
+    unsafe { Module::deserialize(engine, code) }
+}
+
+/// Loads the compiled code of an extension, in this very process.
+///
+/// # Errors
+/// As [`load`].
+#[cfg(feature = "wasm-extensions")]
+pub(crate) fn load_extension(engine: &Engine, code: &[u8]) -> wasmtime::Result<Module> {
+    // SAFETY: `deserialize` asks that the bytes are what `Engine::precompile_module` gave, unchanged. They come from a
+    // compile worker that this process started from its own program, over a socket pair whose other end only that
+    // worker has; or from `cache`, which has verified that this host wrote them, for this module and this engine.
+    //
+    // What remains is a compile worker that was taken over by the module that it compiles, through a fault of the
+    // compiler. It could answer with any code, which would run here. That is accepted, because the compiler is trusted
+    // either way: were the module compiled in this process, the same fault would take over this process at once, and
+    // nothing but the sizes of the module would bound what compiling costs. A worker adds the bounds (time, memory, no
+    // file, no network) and takes nothing away: one worker compiles one module and has seen no other, and its answer
+    // is kept under that module's digest alone, so that no other module's code can be forged by it. What keeps hostile
+    // modules away from the compiler is what admits them: the digest, the publisher's signature, the grant.
     unsafe { Module::deserialize(engine, code) }
 }
 

@@ -45,6 +45,7 @@ cargo xtask <command>
   bench browser         measure calls of tools in headless Chromium
   bench tasks           measure the reducer, and tasks in headless Chromium
   bench host            measure calls in processes of this computer
+  bench extensions      measure calls of extensions beside bare wasmtime
   screenshot            write pictures of the page to target/screenshots/, wide and narrow, light and dark
   finish-dist           complete a staged page; Trunk calls it, nobody else needs to
 ";
@@ -63,6 +64,7 @@ enum Command {
     BenchBrowser,
     BenchTasks,
     BenchHost,
+    BenchExtensions,
     Screenshot,
     FinishDist,
 }
@@ -106,6 +108,7 @@ fn parse(mut args: lexopt::Parser) -> Result<Command> {
         ["bench", "browser"] => Command::BenchBrowser,
         ["bench", "tasks"] => Command::BenchTasks,
         ["bench", "host"] => Command::BenchHost,
+        ["bench", "extensions"] => Command::BenchExtensions,
         ["screenshot"] => Command::Screenshot,
         ["finish-dist"] => Command::FinishDist,
         other => bail!("there is no command `{}`\n\n{HELP}", other.join(" ")),
@@ -143,6 +146,9 @@ fn execute(command: Command) -> Result<()> {
         Command::BenchHost => {
             sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "host"]))
         }
+        Command::BenchExtensions => {
+            sh::run(sh::cargo().args(["bench", "--package", "toolshelf-sandbox", "--bench", "extensions"]))
+        }
         Command::Screenshot => page::screenshot(),
         Command::FinishDist => finish::staged(),
     }
@@ -169,6 +175,7 @@ mod tests {
             ("bench browser", Command::BenchBrowser),
             ("bench tasks", Command::BenchTasks),
             ("bench host", Command::BenchHost),
+            ("bench extensions", Command::BenchExtensions),
         ] {
             assert_eq!(parsed(line).unwrap(), command, "{line}");
         }

@@ -36,6 +36,48 @@ Settings (environment variables; an empty one counts as unset):
   TOOLSHELF_CONFIG      the file toolshelf.toml: folders and agents of tasks
   NO_COLOR              no colours
 
+Settings of extensions:
+  TOOLSHELF_WASM_FUEL_DEFAULT
+      fuel of one call of an extension
+      (also read: CORECRUXD_WASM_FUEL_DEFAULT)
+  TOOLSHELF_WASM_MEMORY_BYTES_DEFAULT
+      memory of one call of an extension, in bytes
+      (also read: CORECRUXD_WASM_MEMORY_BYTES_DEFAULT)
+  TOOLSHELF_WASM_WALL_MS_DEFAULT
+      time of one call of an extension, in milliseconds
+      (also read: CORECRUXD_WASM_WALL_MS_DEFAULT)
+  TOOLSHELF_WASM_EPOCH_TICK_MS
+      how exactly that time is kept, in milliseconds; read at the start
+      (also read: CORECRUXD_WASM_EPOCH_TICK_MS)
+  TOOLSHELF_EXTENSIONS_ALLOW_UNSIGNED
+      true: take extensions without a signature; for development
+      (also read: CORECRUXD_EXTENSIONS_ALLOW_UNSIGNED)
+  TOOLSHELF_EXTENSIONS_ALLOW_PLAIN_HTTP
+      true: call external tools over plain http
+      (also read: CORECRUXD_EXTENSIONS_ALLOW_PLAIN_HTTP)
+  TOOLSHELF_EXTENSIONS_TIMEOUT_SECONDS
+      time of one call of an external tool, in seconds
+      (also read: CORECRUXD_EXTENSIONS_TIMEOUT_SECONDS)
+  TOOLSHELF_EXTENSIONS_MAX_REQUEST_BYTES
+      longest request to an external tool
+      (also read: CORECRUXD_EXTENSIONS_MAX_REQUEST_BYTES)
+  TOOLSHELF_EXTENSIONS_MAX_RESPONSE_BYTES
+      longest response of an external tool
+      (also read: CORECRUXD_EXTENSIONS_MAX_RESPONSE_BYTES)
+  TOOLSHELF_EXTENSIONS_DEFAULT_RATE_PER_MIN
+      calls of an external tool in a minute, where no grant says
+      (also read: CORECRUXD_EXTENSIONS_DEFAULT_RATE_PER_MIN)
+  TOOLSHELF_ALWAYS_PRIVATE_PREFIXES
+      beginnings of entities whose facts are private, with commas
+      (also read: CORECRUXD_ALWAYS_PRIVATE_PREFIXES)
+  TOOLSHELF_SHARE_PREFIXES_OVERRIDE
+      beginnings of entities that are not private after all, with commas
+      (also read: CORECRUXD_SHARE_PREFIXES_OVERRIDE)
+  TOOLSHELF_EXTENSIONS_ALLOW_PRIVATE_ADDRESSES
+      true: download from and call servers of private networks
+  TOOLSHELF_EXTENSIONS_CA_FILE
+      a PEM file of the only authorities whose servers are trusted, instead of the public ones
+
 With nothing set up there are three built-in tools: hash, diff and diff-loose.";
 
 /// WebAssembly tools that are admitted by digest and run in a process of their own.

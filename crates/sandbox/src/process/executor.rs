@@ -21,7 +21,7 @@ use super::isolation::Isolation;
 use super::keeper::{Keeper, Trial, Worker, WorkerProgram};
 use super::lease::Lease;
 use super::wire::{JobHeader, Said, What};
-use super::{COMPILED_MAX_BYTES, Kind};
+use super::{Kind, compile};
 use crate::cache::CodeCache;
 
 const DEADLINE: Duration = Duration::from_millis(WASM_CALL_DEADLINE_MS as u64);
@@ -136,8 +136,7 @@ impl ProcessExecutor {
         if let Some(code) = self.inner.cache.as_ref().and_then(|cache| cache.load(module)) {
             return Ok(code);
         }
-        let compiling = in_time(DEADLINE, self.compile_in_worker(bounded));
-        let code = compiling.await.ok_or(CompileFault::DeadlinePassed)??;
+        let code = compile::in_worker(&self.inner.keeper, Kind::Compile, bounded).await?;
         if let Some(cache) = &self.inner.cache {
             cache.store(module, &code);
         }
@@ -145,35 +144,26 @@ impl ProcessExecutor {
     }
 
     /// The worker that waits longest, or a fresh one.
-    async fn take(&self, kind: Kind) -> Result<Lease, RunEnd> {
-        let ready = match kind {
-            Kind::Run => self.inner.idle.borrow_mut().pop_front(),
-            Kind::Compile | Kind::Nursery => None,
-        };
-        let started = ready.unwrap_or_else(|| self.inner.keeper.start(kind, None)).await;
-        let started = started.map_err(|_| io::Error::other("nobody starts workers any more"));
-        let lease = started.flatten().and_then(Lease::new);
-        lease.map_err(|err| RunEnd::Exceeded(format!("no worker could be started: {err}")))
+    async fn take(&self) -> Result<Lease, RunEnd> {
+        let ready = self.inner.idle.borrow_mut().pop_front();
+        let started = ready.unwrap_or_else(|| self.inner.keeper.start(Kind::Run, None));
+        Lease::started(started)
+            .await
+            .map_err(|err| RunEnd::Exceeded(format!("no worker could be started: {err}")))
     }
 
     /// A worker that has the job. One that somebody ended while it was idle has run nothing, so another takes its
     /// place.
-    async fn hand_over(
-        &self,
-        kind: Kind,
-        what: What,
-        inputs: &[Vec<u8>],
-        code: &[u8],
-    ) -> Result<Lease, RunEnd> {
+    async fn hand_over(&self, what: What, inputs: &[Vec<u8>], code: &[u8]) -> Result<Lease, RunEnd> {
         let header = JobHeader::new(what, inputs, code)
             .ok_or_else(|| RunEnd::Exceeded("the job is too large for a worker".to_owned()))?;
         for _ in 0..self.inner.ahead {
-            let mut lease = self.take(kind).await?;
+            let mut lease = self.take().await?;
             if lease.give(header, inputs, code).await.is_ok() {
                 return Ok(lease);
             }
         }
-        let mut lease = self.take(kind).await?;
+        let mut lease = self.take().await?;
         match lease.give(header, inputs, code).await {
             Ok(()) => Ok(lease),
             Err(err) => Err(lease.end_without(super::lease::NoAnswer::Ended(err)).await),
@@ -201,20 +191,6 @@ impl ProcessExecutor {
             Some(Err(why)) => lease.end_without(why).await,
         }
     }
-
-    async fn compile_in_worker(&self, bounded: &[u8]) -> Result<Vec<u8>, CompileFault> {
-        let lost = |end| match end {
-            RunEnd::Exceeded(why) => CompileFault::TooCostly(why),
-            end => CompileFault::Silent(format!("{end:?}")),
-        };
-        let mut lease = self.hand_over(Kind::Compile, What::Compile, &[], bounded).await.map_err(lost)?;
-        match lease.answer().await {
-            Ok(Said::Code(code)) if code.len() <= COMPILED_MAX_BYTES => Ok(code),
-            Ok(Said::Invalid(why)) => Err(CompileFault::Invalid(why)),
-            Ok(_) => Err(CompileFault::Silent("it answered another question".to_owned())),
-            Err(why) => Err(lost(lease.end_without(why).await)),
-        }
-    }
 }
 
 impl Executor for ProcessExecutor {
@@ -236,7 +212,7 @@ impl Executor for ProcessExecutor {
     async fn prepare(&self, compiled: Compiled, abi: Abi, inputs: Vec<Vec<u8>>) -> Prepared {
         let start = Instant::now();
         let what = What::Run { abi, starts: compiled.starts };
-        let handing = in_time(DEADLINE, self.hand_over(Kind::Run, what, &inputs, &compiled.code));
+        let handing = in_time(DEADLINE, self.hand_over(what, &inputs, &compiled.code));
         let lease = handing.await.unwrap_or(Err(RunEnd::DeadlinePassed));
         Prepared { lease, worker_ms: milliseconds(start) }
     }

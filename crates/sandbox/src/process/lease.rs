@@ -2,6 +2,7 @@
 
 use std::io;
 
+use futures::channel::oneshot;
 use rustix::process::WaitStatus;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -38,7 +39,13 @@ pub(super) enum NoAnswer {
 }
 
 impl Lease {
-    pub(super) fn new(worker: Worker) -> io::Result<Self> {
+    /// The worker that was ordered from the keeper.
+    pub(super) async fn started(ordered: oneshot::Receiver<io::Result<Worker>>) -> io::Result<Self> {
+        let started = ordered.await.map_err(|_| io::Error::other("nobody starts workers any more"));
+        started.flatten().and_then(Self::new)
+    }
+
+    fn new(worker: Worker) -> io::Result<Self> {
         let (stream, process) = worker.into_parts();
         let stream = BufReader::new(UnixStream::from_std(stream)?);
         Ok(Self { stream, process, isolation: None })

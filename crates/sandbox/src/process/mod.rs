@@ -3,6 +3,7 @@
 //! | part | duty |
 //! |---|---|
 //! | [`ProcessExecutor`] | the engine's port: compiles, prepares and runs in workers |
+//! | `compile` | compiling in a worker; `compile_workers` does so for extensions |
 //! | `keeper` | the thread that starts and ends the processes |
 //! | `lease` | a worker in the hands of one call, seen from outside |
 //! | `worker` | the worker seen from inside |
@@ -10,6 +11,9 @@
 //! | `shut_in` | limits, Landlock and the filter of system calls |
 //! | `wire` | what goes over the socket |
 
+mod compile;
+#[cfg(feature = "wasm-extensions")]
+mod compile_workers;
 mod executor;
 mod isolation;
 mod keeper;
@@ -20,6 +24,8 @@ mod shut_in;
 mod wire;
 mod worker;
 
+#[cfg(feature = "wasm-extensions")]
+pub(crate) use compile_workers::CompileWorkers;
 pub use executor::{Compiled, Prepared, ProcessExecutor};
 pub use isolation::Isolation;
 pub use keeper::WorkerProgram;
@@ -35,8 +41,11 @@ pub const COMPILED_MAX_BYTES: usize = 128 * 1024 * 1024;
 /// What a worker is for. Each kind has limits of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Compiles one module.
+    /// Compiles one module of a shelf.
     Compile,
+    /// Compiles one module for the engine of extensions.
+    #[cfg(feature = "wasm-extensions")]
+    CompileExtension,
     /// Runs one call.
     Run,
     /// Has the engine ready and makes copies of itself, each of which runs one call.
@@ -44,15 +53,25 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    const ALL: &[Self] = &[
+        Self::Compile,
+        #[cfg(feature = "wasm-extensions")]
+        Self::CompileExtension,
+        Self::Run,
+        Self::Nursery,
+    ];
+
     fn word(self) -> &'static str {
         match self {
             Self::Compile => "compile",
+            #[cfg(feature = "wasm-extensions")]
+            Self::CompileExtension => "compile-extension",
             Self::Run => "run",
             Self::Nursery => "nursery",
         }
     }
 
     fn of_word(word: &str) -> Option<Self> {
-        [Self::Compile, Self::Run, Self::Nursery].into_iter().find(|kind| kind.word() == word)
+        Self::ALL.iter().copied().find(|kind| kind.word() == word)
     }
 }

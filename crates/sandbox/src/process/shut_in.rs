@@ -39,6 +39,8 @@ pub(super) fn first(kind: Kind, parent: Option<i32>) -> io::Result<Isolation> {
     let memory = match kind {
         Kind::Run | Kind::Nursery => RUN_MEMORY_BYTES,
         Kind::Compile => COMPILE_MEMORY_BYTES,
+        #[cfg(feature = "wasm-extensions")]
+        Kind::CompileExtension => COMPILE_MEMORY_BYTES,
     };
     let limits = [
         (Resource::Data, memory),

@@ -37,6 +37,8 @@ fn work(kind: Kind, parent: Option<i32>) -> io::Result<()> {
     let engine = match kind {
         Kind::Run | Kind::Nursery => engine::running(),
         Kind::Compile => engine::compiling(),
+        #[cfg(feature = "wasm-extensions")]
+        Kind::CompileExtension => crate::crux::engine::compiling(),
     };
     let engine = engine.map_err(io::Error::other)?;
     let (isolation, filter) = (shut_in::first(kind, parent)?, Filter::new());

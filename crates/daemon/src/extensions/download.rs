@@ -1,0 +1,74 @@
+//! The download of a module: https only, bounded while it comes, and worth nothing until its digest is the pinned one.
+
+use std::time::Duration;
+
+use toolshelf_core::Digest;
+use toolshelf_core::extension::ExtensionError;
+use toolshelf_core::extension::errors::WASM_MODULE_DOWNLOAD_LIMIT_BYTES;
+
+use super::outbound::{self, Authorities, Failure, Way};
+
+/// Whole time of a download.
+pub(crate) const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Most redirects of a download.
+const REDIRECTS: u32 = 5;
+
+/// How modules are downloaded here.
+#[derive(Debug, Clone)]
+pub(super) struct Download {
+    /// Whole time.
+    pub(super) timeout: Duration,
+    /// Whether addresses of this computer and its networks are allowed.
+    pub(super) private_addresses: bool,
+    /// Whom certificates may come from.
+    pub(super) authorities: Authorities,
+}
+
+impl Download {
+    /// Brings the module whose manifest pins `sha256`. The thread is blocked meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`ExtensionError`] that are about downloads; nothing has been written then.
+    pub(super) fn module(&self, url: &str, sha256: &str) -> Result<Vec<u8>, ExtensionError> {
+        let agent = outbound::agent(&Way {
+            timeout: self.timeout,
+            redirects: REDIRECTS,
+            plain_http: false,
+            private_addresses: self.private_addresses,
+            authorities: self.authorities.clone(),
+        });
+        let mut response = agent.get(url).header("accept", "application/wasm, */*").call().map_err(failed)?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(ExtensionError::DownloadStatus(status.as_u16()));
+        }
+        // What is announced too large need not come at all; what comes is counted all the same.
+        if response.body().content_length().is_some_and(|length| length > WASM_MODULE_DOWNLOAD_LIMIT_BYTES) {
+            return Err(ExtensionError::ModuleTooLarge);
+        }
+        let body = response.body_mut().with_config().limit(WASM_MODULE_DOWNLOAD_LIMIT_BYTES);
+        let bytes = body.read_to_vec().map_err(failed)?;
+        check_digest(&bytes, sha256)?;
+        Ok(bytes)
+    }
+}
+
+/// Checks a module that has just come.
+///
+/// # Errors
+/// [`ExtensionError::DownloadMismatch`].
+pub(super) fn check_digest(bytes: &[u8], sha256: &str) -> Result<(), ExtensionError> {
+    let downloaded = Digest::of(bytes).to_string();
+    if downloaded == sha256 {
+        return Ok(());
+    }
+    Err(ExtensionError::DownloadMismatch { manifest: sha256.to_owned(), downloaded })
+}
+
+fn failed(err: ureq::Error) -> ExtensionError {
+    match Failure::from(err) {
+        Failure::TooLarge => ExtensionError::ModuleTooLarge,
+        Failure::Private(private) => ExtensionError::DownloadFailed(private.to_string()),
+        Failure::Other(why) => ExtensionError::DownloadFailed(why),
+    }
+}
