@@ -14,6 +14,8 @@ pub(super) use nothing::*;
 
 #[cfg(target_arch = "wasm32")]
 mod module {
+    use crate::extension::reply::Buffer;
+
     mod crux {
         #[link(wasm_import_module = "crux")]
         unsafe extern "C" {
@@ -77,12 +79,12 @@ mod module {
         unsafe { crux::log(level.as_ptr(), level.len(), message.as_ptr(), message.len()) }
     }
 
-    pub(in super::super) fn current_passport_json(reply: &mut [u8]) -> i32 {
+    pub(in super::super) fn current_passport_json(reply: &mut Buffer) -> i32 {
         // SAFETY: see above.
-        unsafe { crux::current_passport_json(reply.as_mut_ptr(), reply.len()) }
+        unsafe { crux::current_passport_json(reply.as_mut_ptr().cast(), reply.len()) }
     }
 
-    pub(in super::super) fn read_fact(entity: &str, key: &str, reply: &mut [u8]) -> i32 {
+    pub(in super::super) fn read_fact(entity: &str, key: &str, reply: &mut Buffer) -> i32 {
         // SAFETY: see above.
         unsafe {
             crux::read_fact(
@@ -90,7 +92,7 @@ mod module {
                 entity.len(),
                 key.as_ptr(),
                 key.len(),
-                reply.as_mut_ptr(),
+                reply.as_mut_ptr().cast(),
                 reply.len(),
             )
         }
@@ -101,7 +103,7 @@ mod module {
         key: &str,
         value: &str,
         thousandths: i32,
-        reply: &mut [u8],
+        reply: &mut Buffer,
     ) -> i32 {
         // SAFETY: see above.
         unsafe {
@@ -113,13 +115,13 @@ mod module {
                 value.as_ptr(),
                 value.len(),
                 thousandths,
-                reply.as_mut_ptr(),
+                reply.as_mut_ptr().cast(),
                 reply.len(),
             )
         }
     }
 
-    pub(in super::super) fn query_facts(prefix: &str, text: &str, top_k: i32, reply: &mut [u8]) -> i32 {
+    pub(in super::super) fn query_facts(prefix: &str, text: &str, top_k: i32, reply: &mut Buffer) -> i32 {
         // SAFETY: see above.
         unsafe {
             crux::query_facts(
@@ -128,18 +130,18 @@ mod module {
                 text.as_ptr(),
                 text.len(),
                 top_k,
-                reply.as_mut_ptr(),
+                reply.as_mut_ptr().cast(),
                 reply.len(),
             )
         }
     }
 
-    pub(in super::super) fn get_secret_decrypted(id: &str, reply: &mut [u8]) -> i32 {
+    pub(in super::super) fn get_secret_decrypted(id: &str, reply: &mut Buffer) -> i32 {
         // SAFETY: see above.
-        unsafe { crux::get_secret_decrypted(id.as_ptr(), id.len(), reply.as_mut_ptr(), reply.len()) }
+        unsafe { crux::get_secret_decrypted(id.as_ptr(), id.len(), reply.as_mut_ptr().cast(), reply.len()) }
     }
 
-    pub(in super::super) fn emit_receipt(action: &str, payload: &str, reply: &mut [u8]) -> i32 {
+    pub(in super::super) fn emit_receipt(action: &str, payload: &str, reply: &mut Buffer) -> i32 {
         // SAFETY: see above.
         unsafe {
             crux::emit_receipt(
@@ -147,7 +149,7 @@ mod module {
                 action.len(),
                 payload.as_ptr(),
                 payload.len(),
-                reply.as_mut_ptr(),
+                reply.as_mut_ptr().cast(),
                 reply.len(),
             )
         }
@@ -158,6 +160,7 @@ mod module {
 #[cfg(not(target_arch = "wasm32"))]
 mod nothing {
     use crate::extension::ReturnCode::{FactStoreUnavailable, HostInternal, NotImplemented};
+    use crate::extension::reply::Buffer;
 
     pub(in super::super) fn now_unix_ms() -> u64 {
         0
@@ -165,11 +168,11 @@ mod nothing {
 
     pub(in super::super) fn log(_level: &str, _message: &str) {}
 
-    pub(in super::super) fn current_passport_json(_reply: &mut [u8]) -> i32 {
+    pub(in super::super) fn current_passport_json(_reply: &mut Buffer) -> i32 {
         HostInternal.as_i32()
     }
 
-    pub(in super::super) fn read_fact(_entity: &str, _key: &str, _reply: &mut [u8]) -> i32 {
+    pub(in super::super) fn read_fact(_entity: &str, _key: &str, _reply: &mut Buffer) -> i32 {
         FactStoreUnavailable.as_i32()
     }
 
@@ -178,20 +181,20 @@ mod nothing {
         _key: &str,
         _value: &str,
         _thousandths: i32,
-        _reply: &mut [u8],
+        _reply: &mut Buffer,
     ) -> i32 {
         FactStoreUnavailable.as_i32()
     }
 
-    pub(in super::super) fn query_facts(_prefix: &str, _text: &str, _top_k: i32, _reply: &mut [u8]) -> i32 {
+    pub(in super::super) fn query_facts(_prefix: &str, _text: &str, _top_k: i32, _reply: &mut Buffer) -> i32 {
         FactStoreUnavailable.as_i32()
     }
 
-    pub(in super::super) fn get_secret_decrypted(_id: &str, _reply: &mut [u8]) -> i32 {
+    pub(in super::super) fn get_secret_decrypted(_id: &str, _reply: &mut Buffer) -> i32 {
         NotImplemented.as_i32()
     }
 
-    pub(in super::super) fn emit_receipt(_action: &str, _payload: &str, _reply: &mut [u8]) -> i32 {
+    pub(in super::super) fn emit_receipt(_action: &str, _payload: &str, _reply: &mut Buffer) -> i32 {
         NotImplemented.as_i32()
     }
 }

@@ -1,9 +1,15 @@
 //! Buffers for the host's replies: large enough, and believed only as far as they reach.
 
+#![expect(unsafe_code, reason = "zeroes cost fuel, so buffers are handed out without them")]
+
+use core::mem::MaybeUninit;
 use std::string::String;
-use std::vec;
+use std::vec::Vec;
 
 use super::ReturnCode;
+
+/// What the host writes into.
+pub(super) type Buffer = [MaybeUninit<u8>];
 
 /// What a question is asked with first, in bytes.
 const FIRST_BYTES: usize = 4_096;
@@ -17,7 +23,7 @@ const ENVELOPE_BYTES: usize = 1_024;
 const ESCAPED_BYTES: usize = 6;
 
 /// Asks something that changes nothing, with larger and larger buffers for as long as the host says `too_small`.
-pub(super) fn ask(too_small: i32, question: impl Fn(&mut [u8]) -> i32) -> Result<String, ReturnCode> {
+pub(super) fn ask(too_small: i32, question: impl Fn(&mut Buffer) -> i32) -> Result<String, ReturnCode> {
     let mut room = FIRST_BYTES;
     loop {
         let (returned, reply) = once(room, &question);
@@ -35,7 +41,7 @@ pub(super) fn ask(too_small: i32, question: impl Fn(&mut [u8]) -> i32) -> Result
 ///
 /// Where it does not fit nevertheless, or is none, there is no reply; but what was asked for is done, and must not be
 /// asked for again.
-pub(super) fn tell(texts: &[&str], order: impl Fn(&mut [u8]) -> i32) -> Result<Option<String>, ReturnCode> {
+pub(super) fn tell(texts: &[&str], order: impl Fn(&mut Buffer) -> i32) -> Result<Option<String>, ReturnCode> {
     let repeated: usize = texts.iter().map(|text| text.len()).sum();
     let (returned, reply) =
         once(repeated.saturating_mul(ESCAPED_BYTES).saturating_add(ENVELOPE_BYTES), &order);
@@ -47,12 +53,14 @@ pub(super) fn tell(texts: &[&str], order: impl Fn(&mut [u8]) -> i32) -> Result<O
 }
 
 /// What the host returned, and what follows from it.
-fn once(room: usize, call: impl Fn(&mut [u8]) -> i32) -> (i32, Result<String, ReturnCode>) {
-    let mut reply = vec![0; room];
-    let returned = call(&mut reply);
+fn once(room: usize, call: impl Fn(&mut Buffer) -> i32) -> (i32, Result<String, ReturnCode>) {
+    let mut reply = Vec::with_capacity(room);
+    let returned = call(&mut reply.spare_capacity_mut()[..room]);
     let text = match usize::try_from(returned) {
         Ok(len) if len <= room => {
-            reply.truncate(len);
+            // SAFETY: so many bytes are there, and whoever returns a count has written as many. A host that has not
+            // leaves what it has found there: memory of the module, which has some value.
+            unsafe { reply.set_len(len) };
             String::from_utf8(reply).map_err(|_| ReturnCode::HostInternal)
         }
         // More than there was room for.
@@ -77,7 +85,9 @@ mod tests {
         let reply = ask(TOO_SMALL, |reply| {
             rooms.borrow_mut().push(reply.len());
             let Some(reply) = reply.get_mut(..bytes) else { return TOO_SMALL };
-            reply.fill(b'x');
+            for byte in reply {
+                byte.write(b'x');
+            }
             i32::try_from(bytes).unwrap()
         });
         (reply, rooms.into_inner())
@@ -98,8 +108,8 @@ mod tests {
     fn what_is_no_reply_is_the_hosts_failure() {
         assert_eq!(ask(TOO_SMALL, |_| 4_097), Err(ReturnCode::HostInternal));
         assert_eq!(ask(TOO_SMALL, |_| i32::MAX), Err(ReturnCode::HostInternal));
-        let no_text = |reply: &mut [u8]| {
-            reply[0] = 0xff;
+        let no_text = |reply: &mut Buffer| {
+            reply[0].write(0xff);
             1
         };
         assert_eq!(ask(TOO_SMALL, no_text), Err(ReturnCode::HostInternal));

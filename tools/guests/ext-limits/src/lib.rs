@@ -17,7 +17,7 @@ enum Args {
     Answer(usize),
     /// Use so many KiB of the stack, then say whether the request is still what it was.
     Stack { kib: usize, request: String },
-    /// Have a local value of half a MiB.
+    /// Have a local value that takes most of the stack, then say the same.
     Frame { request: String },
     /// Call oneself without end.
     Recurse,
@@ -33,10 +33,7 @@ fn limits(request: Request<Args>) -> Result<Value, Failure> {
     match request.args {
         Args::Answer(bytes) => Ok("x".repeat(bytes).into()),
         Args::Stack { kib, request } => Ok(json!({ "deep": deep(kib), "request": request })),
-        Args::Frame { request } => {
-            let frame = black_box([7_u8; 524_288]);
-            Ok(json!({ "sum": frame.iter().map(|&byte| u64::from(byte)).sum::<u64>(), "request": request }))
-        }
+        Args::Frame { request } => Ok(json!({ "sum": framed(), "request": request })),
         Args::Recurse => Ok(deep(usize::MAX).into()),
         Args::Panic(words) => panic!("{words}"),
         Args::NoJson => Ok(serde_json::to_value(std::collections::BTreeMap::from([((1, 2), 3)]))?),
@@ -45,6 +42,12 @@ fn limits(request: Request<Args>) -> Result<Value, Failure> {
             Ok(stored.map(|fact| fact.value.len()).into())
         }
     }
+}
+
+/// Adds up the bytes of a local value.
+#[inline(never)]
+fn framed() -> u64 {
+    black_box([7_u8; 1_000_000]).iter().map(|&byte| u64::from(byte)).sum()
 }
 
 /// Calls itself so many times, with a KiB of the stack each.
