@@ -116,7 +116,7 @@ fn hard_notes_are_summarised_too() {
         ("...", 1, "..."),
         ("no end", 1, "no end"),
         ("One. Two", 2, "One. Two"),
-        ("3.14 is no end. ÄÖÜ! Ünïcödé", 2, "3.14 is no end. Ünïcödé"),
+        ("3.14 is no end. ÄÖÜ! Ünïcödé", 2, "ÄÖÜ! Ünïcödé"),
         ("\u{1F600}? \u{0}. x", 2, "\u{1F600}? \u{0}."),
     ] {
         let called = summary().call(Host::with_fact("e", "text", note), &json!({ "entity": "e" }));
@@ -133,7 +133,6 @@ fn hard_notes_are_summarised_too() {
 fn a_page_of_text_is_summarised_on_the_usual_fuel() {
     let page = NOTE.repeat(20);
     let called = summary().call(Host::with_fact("e", "text", &page), &json!({ "entity": "e" }));
-    println!("{} bytes on {} units of fuel", page.len(), called.fuel);
     assert_eq!(called.result()["sentences"], 2, "{:?}", called.returned);
     assert!(page.len() > 3_000);
 }
