@@ -29,7 +29,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("toolshelf-serve", &[]),
     ("xtask", &["toolshelf-core"]),
     ("toolshelf-conformance", &["toolshelf-core", "toolshelf-host"]),
-    ("tools-tests", &["toolshelf-core", "toolshelf-conformance"]),
+    ("tools-tests", &["toolshelf-core", "toolshelf-guest", "toolshelf-conformance"]),
     ("e2e", &["toolshelf-core", "toolshelf-serve"]),
 ];
 
