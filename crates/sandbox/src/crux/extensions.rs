@@ -107,7 +107,7 @@ impl Extensions {
     }
 
     /// The module, ready to be called: its code is taken from memory or disk, or compiled in a worker that is ended
-    /// after 5 seconds or at a gibibyte of memory. It needs a Tokio runtime.
+    /// after 20 seconds or at a gibibyte of memory. It needs a Tokio runtime.
     ///
     /// # Errors
     /// [`CallFault::Compile`] for what is no module, [`CallFault::CompileBudget`] and [`CallFault::CompileSilent`] for

@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use toolshelf_core::call::RunEnd;
-use toolshelf_core::limits::WASM_CALL_DEADLINE_MS;
 use toolshelf_host::CompileFault;
 
 use super::keeper::Keeper;
 use super::lease::{Lease, NoAnswer};
 use super::wire::{JobHeader, Said, What};
 use super::{COMPILED_MAX_BYTES, Kind};
-
-const DEADLINE: Duration = Duration::from_millis(WASM_CALL_DEADLINE_MS as u64);
 
 /// Has a worker of that kind compile a module. Past the deadline it is ended.
 pub(super) async fn in_worker(keeper: &Keeper, kind: Kind, module: &[u8]) -> Result<Vec<u8>, CompileFault> {
@@ -32,7 +29,8 @@ pub(super) async fn in_worker(keeper: &Keeper, kind: Kind, module: &[u8]) -> Res
             Err(why) => Err(lost(lease, why).await),
         }
     };
-    timeout(DEADLINE, compiling).await.unwrap_or(Err(CompileFault::DeadlinePassed))
+    let deadline = Duration::from_millis(kind.deadline_ms().into());
+    timeout(deadline, compiling).await.unwrap_or(Err(CompileFault::DeadlinePassed))
 }
 
 async fn lost(lease: Lease, why: NoAnswer) -> CompileFault {

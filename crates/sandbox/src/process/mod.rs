@@ -24,6 +24,8 @@ mod shut_in;
 mod wire;
 mod worker;
 
+use toolshelf_core::limits::{WASM_CALL_DEADLINE_MS, WASM_CHILD_WATCHDOG_MS};
+
 #[cfg(feature = "wasm-extensions")]
 pub(crate) use compile_workers::CompileWorkers;
 pub use executor::{Compiled, Prepared, ProcessExecutor};
@@ -52,7 +54,26 @@ pub(crate) enum Kind {
     Nursery,
 }
 
+/// How long an extension may be compiled, in milliseconds. It happens once for a module, mostly when it is installed;
+/// a mebibyte of code takes a second or two.
+#[cfg(feature = "wasm-extensions")]
+const EXTENSION_COMPILE_DEADLINE_MS: u32 = 20_000;
+
 impl Kind {
+    /// How long a job may take, in milliseconds.
+    fn deadline_ms(self) -> u32 {
+        match self {
+            #[cfg(feature = "wasm-extensions")]
+            Self::CompileExtension => EXTENSION_COMPILE_DEADLINE_MS,
+            Self::Compile | Self::Run | Self::Nursery => WASM_CALL_DEADLINE_MS,
+        }
+    }
+
+    /// When a worker ends itself although nobody asked it to, in seconds.
+    fn watchdog_seconds(self) -> u32 {
+        (self.deadline_ms() + (WASM_CHILD_WATCHDOG_MS - WASM_CALL_DEADLINE_MS)).div_ceil(1_000)
+    }
+
     const ALL: &[Self] = &[
         Self::Compile,
         #[cfg(feature = "wasm-extensions")]

@@ -3,7 +3,6 @@
 use std::io;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use toolshelf_core::limits::WASM_CHILD_WATCHDOG_MS;
 
 use super::Kind;
 use super::isolation::Isolation;
@@ -57,10 +56,15 @@ pub(super) fn first(kind: Kind, parent: Option<i32>) -> io::Result<Isolation> {
 ///
 /// # Errors
 /// As [`first`].
-pub(super) fn last(mut isolation: Isolation, parent: Option<i32>, filter: &Filter) -> io::Result<Isolation> {
+pub(super) fn last(
+    kind: Kind,
+    mut isolation: Isolation,
+    parent: Option<i32>,
+    filter: &Filter,
+) -> io::Result<Isolation> {
     let with_parent = die_with(parent)?;
     isolation.hold(Isolation::DIES_WITH_PARENT, with_parent);
-    let seconds = u64::from(WASM_CHILD_WATCHDOG_MS.div_ceil(1_000));
+    let seconds = u64::from(kind.watchdog_seconds());
     // The three files that it has, and no process but itself.
     let limits = [(Resource::Cpu, seconds), (Resource::Nofile, 3), (Resource::Nproc, 0)];
     if !set_limits(&limits) {

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use rustix::stdio::{stdin, stdout};
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::RunEnd;
-use toolshelf_core::limits::WASM_CHILD_WATCHDOG_MS;
 
 use super::Kind;
 use super::isolation::Isolation;
@@ -46,11 +45,11 @@ fn work(kind: Kind, parent: Option<i32>) -> io::Result<()> {
     if kind == Kind::Nursery && !super::nursery::is_copy_with_socket()? {
         return Ok(());
     }
-    serve(&engine, shut_in::last(isolation, parent, &filter)?)
+    serve(kind, &engine, shut_in::last(kind, isolation, parent, &filter)?)
 }
 
 /// Greets, does one job, and answers.
-fn serve(engine: &wasmtime::Engine, isolation: Isolation) -> io::Result<()> {
+fn serve(kind: Kind, engine: &wasmtime::Engine, isolation: Isolation) -> io::Result<()> {
     write(&Said::Hello(isolation.bits).write())?;
     let mut header = job()?;
     if header.what == What::Trial {
@@ -61,7 +60,7 @@ fn serve(engine: &wasmtime::Engine, isolation: Isolation) -> io::Result<()> {
     }
     // From here on somebody waits. A kernel's timer ends this process even while the module spins, and even if nobody
     // is left to do it.
-    native::end_in(WASM_CHILD_WATCHDOG_MS.div_ceil(1_000));
+    native::end_in(kind.watchdog_seconds());
     let [first, second] = header.input_bytes.map(body);
     let (first, second, code) = (first?, second?, body(header.code_bytes)?);
     let answer = match header.what {

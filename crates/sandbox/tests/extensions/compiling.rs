@@ -94,11 +94,11 @@ pub(crate) fn forged() {
 
 pub(crate) fn bombs() {
     let extensions = extensions(None);
-    // Fifteen mebibytes of code.
+    // Two functions, each as long as one may be.
     // local 0 = (local 0 + 77) * (local 0 ^ 3)
     let step = [0x20, 0, 0x41, 0xcd, 0, 0x6a, 0x20, 0, 0x41, 3, 0x73, 0x6c, 0x21, 0];
-    let body = [&[1, 1, 0x7f][..], &step.repeat(28_000), &[0x0b]].concat();
-    let refused = prepare(&extensions, &with_bodies(&vec![body; 40])).unwrap_err();
+    let body = [&[1, 1, 0x7f][..], &step.repeat(540_000), &[0x0b]].concat();
+    let refused = prepare(&extensions, &with_bodies(&[body.clone(), body])).unwrap_err();
     assert!(matches!(refused, CallFault::CompileBudget(_)), "{refused}");
     assert!(refused.to_string().starts_with("compile error: over budget: "), "{refused}");
     // Deep nesting: however it ends, it has a name, and the next module is compiled.
