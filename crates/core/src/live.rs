@@ -2,14 +2,16 @@
 //!
 //! Source: the reference facts, A7. Frames are JSON objects with a `type`, in text messages of a WebSocket at `/live`.
 //! A client says [`hello`](ClientFrame::Hello) first; the server answers [`state`](ServerFrame::State) or
-//! [`refused`](ServerFrame::Refused), after which it closes with 1008.
+//! [`refused`](ServerFrame::Refused), after which it closes with 1008. Later a frame that is not understood is answered
+//! with `refused` as well, and the session goes on.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::call::Answer;
+use crate::digest::Digest;
 use crate::placement::{Placement, PlacementBounds};
-use crate::refusal::{Refusal, cut};
+use crate::refusal::{Code, Refusal, cut};
 use crate::root::RootDescriptor;
 use crate::task::TaskView;
 use crate::task::tool_call::answer_text;
@@ -22,6 +24,8 @@ pub const LIVE_HELLO_MS: u32 = 5_000;
 pub const NOTICE_OUTPUT_MAX_BYTES: usize = 4_096;
 /// So much of a tool's name stands in a [`CallNotice`], in characters: a caller may have made it up.
 const NOTICE_NAME_MAX_CHARS: usize = 80;
+/// So much of a refusal's sentence stands in a [`CallNotice`], in characters.
+const NOTICE_WHY_MAX_CHARS: usize = 1_000;
 
 /// What a client sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,7 +95,7 @@ pub enum ServerFrame {
         /// The answer.
         result: Value,
     },
-    /// The connection is refused, and closed after this.
+    /// The connection is refused, and closed after this; or, in a session that is ready, a frame was not understood.
     Refused {
         /// The refusal's code.
         refused: String,
@@ -201,18 +205,29 @@ impl CallNotice {
         from: CallOrigin,
     ) -> Self {
         let (answer, refusal) = (result.as_ref().ok(), result.as_ref().err());
-        let mut output = answer.map(|answer| answer_text(answer, inputs)).unwrap_or_default();
-        output.truncate(output.floor_char_boundary(NOTICE_OUTPUT_MAX_BYTES));
-        Self {
-            name: cut(name, NOTICE_NAME_MAX_CHARS),
+        let notice = Self {
+            name: name.to_owned(),
             ok: answer.is_some(),
-            output,
-            duration_ms: duration_ms.max(0.0),
+            output: answer.map(|answer| answer_text(answer, inputs)).unwrap_or_default(),
+            duration_ms,
             from,
             digest: answer.map(|answer| answer.digest.to_string()),
             refused: refusal.map(|refusal| refusal.code.as_str().to_owned()),
             why: refusal.map(|refusal| refusal.why.clone()),
-        }
+        };
+        notice.bounded()
+    }
+
+    /// The notice with every part cut to its bound: some come from other programs.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        self.name = cut(&self.name, NOTICE_NAME_MAX_CHARS);
+        self.output.truncate(self.output.floor_char_boundary(NOTICE_OUTPUT_MAX_BYTES));
+        self.duration_ms = self.duration_ms.max(0.0);
+        self.digest = self.digest.filter(|digest| Digest::parse(digest).is_some());
+        self.refused = self.refused.filter(|code| Code::parse(code).is_some());
+        self.why = self.why.map(|why| cut(&why, NOTICE_WHY_MAX_CHARS));
+        self
     }
 }
 
@@ -221,7 +236,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::refusal::Code;
 
     #[test]
     fn the_notice_of_a_refused_call_has_its_reason_and_no_output() {

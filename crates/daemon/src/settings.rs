@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
+use toolshelf_core::redact;
 
 /// A setting that an environment variable carries.
 #[derive(Debug)]
@@ -33,6 +34,28 @@ pub(crate) const DATA_DIR: Setting = Setting {
     name: "TOOLSHELF_DATA_DIR",
     aliases: &[],
     about: "the folder of this host's keys, and of the shelf where no other is set",
+};
+/// Where the companion is served.
+pub(crate) const LISTEN: Setting =
+    Setting { name: "TOOLSHELF_LISTEN", aliases: &[], about: "the address of `toolshelf serve`" };
+/// What lets clients in.
+pub(crate) const TOKEN: Setting = Setting {
+    name: "TOOLSHELF_TOKEN",
+    aliases: &[],
+    about: "the token of `toolshelf serve`, instead of the one in the data folder",
+};
+/// What is logged.
+pub(crate) const LOG: Setting = Setting {
+    name: "TOOLSHELF_LOG",
+    aliases: &[],
+    about: "what `toolshelf serve` logs: error, warn, info, debug, or a filter such as toolshelf=debug",
+};
+
+/// The file of settings that are too long for a variable.
+pub(crate) const CONFIG: Setting = Setting {
+    name: "TOOLSHELF_CONFIG",
+    aliases: &[],
+    about: "the file toolshelf.toml: folders and agents of tasks",
 };
 
 macro_rules! extension_settings {
@@ -81,6 +104,10 @@ pub(crate) const ALL: &[&Setting] = &[
     &SHELF_DIR,
     &CACHE_DIR,
     &DATA_DIR,
+    &CONFIG,
+    &LISTEN,
+    &TOKEN,
+    &LOG,
     &WASM_FUEL,
     &WASM_MEMORY_BYTES,
     &WASM_WALL_MS,
@@ -103,6 +130,13 @@ impl Setting {
         self.value_in(|name| std::env::var_os(name))
     }
 
+    /// The variable that it comes from, and the value as it may be shown.
+    pub(crate) fn shown(&self) -> Option<(&'static str, String)> {
+        let (from, value) = self.value()?;
+        let secret = redact::is_secret_name(self.name);
+        Some((from, if secret { redact::REDACTED.to_owned() } else { value.to_string_lossy().into_owned() }))
+    }
+
     /// The same, where variables come from somewhere else than the environment.
     pub(crate) fn value_in(
         &self,
@@ -112,7 +146,7 @@ impl Setting {
         names.filter_map(|name| Some((*name, variable(name)?))).find(|(_, value)| !value.is_empty())
     }
 
-    fn folder(&self) -> Option<PathBuf> {
+    fn path(&self) -> Option<PathBuf> {
         self.value().map(|(_, value)| value.into())
     }
 }
@@ -142,12 +176,17 @@ pub(crate) fn shelf_dir(named: Option<PathBuf>) -> Option<ShelfDir> {
 
 /// The folder of keys, by the platform's convention where it is not set.
 pub(crate) fn data_dir() -> Option<PathBuf> {
-    DATA_DIR.folder().or_else(|| Some(strategy()?.data_dir().join("toolshelf")))
+    DATA_DIR.path().or_else(|| Some(strategy()?.data_dir().join("toolshelf")))
 }
 
 /// The folder of what can be made again, by the platform's convention where it is not set.
 pub(crate) fn cache_dir() -> Option<PathBuf> {
-    CACHE_DIR.folder().or_else(|| Some(strategy()?.cache_dir().join("toolshelf")))
+    CACHE_DIR.path().or_else(|| Some(strategy()?.cache_dir().join("toolshelf")))
+}
+
+/// The file of settings, by the platform's convention where it is not set.
+pub(crate) fn config_file() -> Option<PathBuf> {
+    CONFIG.path().or_else(|| Some(strategy()?.config_dir().join("toolshelf/toolshelf.toml")))
 }
 
 fn strategy() -> Option<impl etcetera::BaseStrategy> {

@@ -2,8 +2,9 @@
 
 #![expect(unsafe_code, reason = "the ABI fixes addresses, and there is no safe way to them")]
 
-use core::{ops::Range, ptr, slice};
+use core::{ptr, slice};
 
+use crate::linker::Linked;
 use crate::{DiffTool, HashTool, Script, ScriptFull, layout, refusal};
 
 /// Serves one call of `buffer-abi/1`.
@@ -14,13 +15,13 @@ use crate::{DiffTool, HashTool, Script, ScriptFull, layout, refusal};
 pub unsafe fn hash(tool: HashTool, len: i32) -> i32 {
     use layout::hash::{INPUT, INPUT_MAX_BYTES, OUTPUT, OUTPUT_BYTES};
 
-    if !is_free(&(INPUT..OUTPUT + OUTPUT_BYTES)) {
+    if !Linked::here().leaves(&(INPUT..OUTPUT + OUTPUT_BYTES)) {
         return refusal::MISLINKED;
     }
     let Some(len) = admitted(len, INPUT_MAX_BYTES) else {
         return refusal::LENGTH;
     };
-    // SAFETY: `is_free` has proved that the range is memory that nothing else in this module lives in, `len` stays
+    // SAFETY: `leaves` has proved that the range is memory that nothing else in this module lives in, `len` stays
     // within the input, and the caller proves that no other call holds it.
     let input = unsafe { slice::from_raw_parts(ptr::with_exposed_provenance(INPUT), len) };
     let digest = tool(input);
@@ -38,14 +39,14 @@ pub unsafe fn hash(tool: HashTool, len: i32) -> i32 {
 pub unsafe fn diff(tool: DiffTool, len_a: i32, len_b: i32) -> i32 {
     use layout::diff::{INPUT_A, INPUT_B, INPUT_MAX_BYTES, OUTPUT, OUTPUT_MAX_BYTES};
 
-    if !is_free(&(INPUT_A..OUTPUT + OUTPUT_MAX_BYTES)) {
+    if !Linked::here().leaves(&(INPUT_A..OUTPUT + OUTPUT_MAX_BYTES)) {
         return refusal::MISLINKED;
     }
     let (Some(len_a), Some(len_b)) = (admitted(len_a, INPUT_MAX_BYTES), admitted(len_b, INPUT_MAX_BYTES))
     else {
         return refusal::LENGTH;
     };
-    // SAFETY: `is_free` has proved that the range is memory that nothing else in this module lives in, the lengths
+    // SAFETY: `leaves` has proved that the range is memory that nothing else in this module lives in, the lengths
     // stay within the inputs, the three buffers do not overlap, and the caller proves that no other call holds them.
     let (a, b, output) = unsafe {
         (
@@ -59,29 +60,6 @@ pub unsafe fn diff(tool: DiffTool, len_a: i32, len_b: i32) -> i32 {
         Ok(used) => returned(used),
         Err(ScriptFull) => refusal::SCRIPT_FULL,
     }
-}
-
-/// Whether the linker has left a range of addresses to the buffers.
-///
-/// The heap is taken to reach from its base to the end of memory. That the range is memory at all follows from the data
-/// or the heap lying behind it, for memory is at least as large as what the linker placed in it.
-fn is_free(buffers: &Range<usize>) -> bool {
-    unsafe extern "C" {
-        safe static __stack_low: u8;
-        safe static __stack_high: u8;
-        safe static __global_base: u8;
-        safe static __data_end: u8;
-        safe static __heap_base: u8;
-    }
-    // The linker tells addresses: the statics have no value, and are not read.
-    let stack = (&raw const __stack_low).addr()..(&raw const __stack_high).addr();
-    let data = (&raw const __global_base).addr()..(&raw const __data_end).addr();
-    let heap = (&raw const __heap_base).addr();
-    apart(buffers, &stack) && apart(buffers, &data) && buffers.end <= heap
-}
-
-fn apart(one: &Range<usize>, other: &Range<usize>) -> bool {
-    one.end <= other.start || other.end <= one.start
 }
 
 fn admitted(len: i32, max_bytes: usize) -> Option<usize> {

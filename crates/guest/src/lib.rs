@@ -1,4 +1,7 @@
-//! What the author of a tool depends on.
+//! What the author of a tool or of an extension depends on.
+//!
+//! An extension has imports and JSON; the module `extension`, behind the feature of that name, is about them. All else
+//! here is about shelf tools.
 //!
 //! A tool is a WebAssembly module without imports that speaks one of two buffer ABIs: the host writes the input at
 //! fixed addresses, calls one export and reads the output at a fixed address ([`layout`] has the numbers). This crate
@@ -46,13 +49,17 @@
 
 #![no_std]
 
-#[cfg(test)]
+#[cfg(any(test, feature = "extension"))]
 extern crate std;
 
 #[doc(hidden)]
 #[cfg(target_arch = "wasm32")]
 pub mod buffers;
+#[cfg(feature = "extension")]
+pub mod extension;
 pub mod layout;
+#[cfg(any(target_arch = "wasm32", all(test, feature = "extension")))]
+mod linker;
 pub mod refusal;
 mod script;
 

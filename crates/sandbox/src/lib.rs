@@ -10,6 +10,8 @@
 //! | [`process`] | the single-use worker process: starting, shutting in, handing over, ending; the [`Executor`] |
 //! | [`crux`] | extensions: calls in this process, with imports (feature `wasm-extensions`) |
 //! | [`cache`] | compiled code on disk, authenticated |
+//! | [`folder`] | a folder out of which nothing is read or written |
+//! | [`private`] | files and folders of the host's own |
 //! | [`store`] | shelves in folders, and the built-in one |
 //! | [`clock`] | the time of this computer |
 //!
@@ -23,7 +25,9 @@ pub mod clock;
 #[cfg(feature = "wasm-extensions")]
 pub mod crux;
 pub mod engine;
+pub mod folder;
 mod native;
+pub mod private;
 pub mod process;
 pub mod store;
 

@@ -152,6 +152,7 @@ fn clippy() -> Result<()> {
 fn clippy_wasm() -> Result<()> {
     let target = ["--target", pins::WASM_TARGET];
     sh::run(&mut clippy_of(&WASM_CRATES, &target))?;
+    sh::run(&mut clippy_of(&["toolshelf-guest"], &[&target[..], &["--features", "extension"]].concat()))?;
     sh::run(&mut clippy_of(&["toolshelf-browser"], &[&target[..], &["--features", "api"]].concat()))?;
     sh::run(&mut clippy_of(&["toolshelf-browser"], &[&target[..], &["--tests"]].concat()))
 }
@@ -167,9 +168,12 @@ fn clippy_of(packages: &[&str], more: &[&str]) -> Command {
     clippy
 }
 
-/// The page's own logic is tested natively too, apart from the default members, whose features it must not change.
+/// The logic of the page and of guests is tested natively too, apart from the default members, whose features it must
+/// not change.
 fn unit() -> Result<()> {
     sh::run(sh::cargo().args(["test", "--no-fail-fast"]))?;
+    let guest = ["--package", "toolshelf-guest", "--features", "extension"];
+    sh::run(sh::cargo().args(["test", "--no-fail-fast"]).args(guest))?;
     sh::run(sh::cargo().args(["test", "--no-fail-fast", "--lib", "--package", "toolshelf-app"]))
 }
 

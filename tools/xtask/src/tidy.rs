@@ -27,9 +27,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("toolshelf-guest", &[]),
     // On the side.
     ("toolshelf-serve", &[]),
-    ("xtask", &["toolshelf-core", "toolshelf-serve"]),
+    ("xtask", &["toolshelf-core"]),
     ("toolshelf-conformance", &["toolshelf-core", "toolshelf-host"]),
-    ("tools-tests", &["toolshelf-core", "toolshelf-conformance"]),
+    ("tools-tests", &["toolshelf-core", "toolshelf-guest", "toolshelf-conformance"]),
     ("e2e", &["toolshelf-core", "toolshelf-serve"]),
 ];
 
