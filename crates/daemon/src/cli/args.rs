@@ -142,7 +142,7 @@ pub(crate) enum Command {
     /// Only this computer is served, and one companion at a time serves a data folder. Ctrl-C ends it. With --json the
     /// first line is {"ok": true, "url", "tokenFile", "pid"}.
     #[command(
-        after_help = "Examples:\n  toolshelf serve --open\n  toolshelf --json serve --listen 127.0.0.1:0 | head -1\n  \
+        after_help = "Examples:\n  toolshelf serve --open\n  toolshelf --json serve --listen 127.0.0.1:0\n  \
         curl -H \"authorization: Bearer $(cat ~/.local/share/toolshelf/token)\" http://127.0.0.1:14800/v1/shelf"
     )]
     Serve(Serve),

@@ -19,19 +19,33 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | C::TaskCallIdRequired
         | C::InvalidTaskAddress
         | C::RootNotDeclared
+        | C::ExtensionInvalid
+        | C::FactInvalid
         | C::UnboundedExecutor
         | C::OutsideRoot => StatusCode::BAD_REQUEST,
         // Who asks is not known, or may not.
         C::BearerRefused | C::ExecutorUnauthenticated | C::TaskOwnerUnverified => StatusCode::UNAUTHORIZED,
-        C::OriginNotAllowed | C::TaskOwnerMismatch | C::ProtectedAudit => StatusCode::FORBIDDEN,
+        C::OriginNotAllowed
+        | C::TaskOwnerMismatch
+        | C::ProtectedAudit
+        | C::ExtensionUntrusted
+        | C::NotGranted
+        | C::FactReserved => StatusCode::FORBIDDEN,
         C::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,
         // It is not there.
-        C::UnknownRoute | C::UnknownTool | C::TaskNotFound | C::AgentNotConfigured | C::FileUnavailable => {
-            StatusCode::NOT_FOUND
-        }
+        C::UnknownRoute
+        | C::UnknownTool
+        | C::TaskNotFound
+        | C::AgentNotConfigured
+        | C::FileUnavailable
+        | C::ExtensionNotInstalled
+        | C::SecretUnknown
+        | C::KeyUnknown
+        | C::FactNotFound => StatusCode::NOT_FOUND,
         // It stands against what is there.
         C::DigestMismatch
         | C::DuplicateTool
+        | C::ExtensionExists
         | C::EnvironmentMismatch
         | C::RootNotReachableFromHere
         | C::TaskCallIdConflict
@@ -46,7 +60,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | C::AgentEnvironmentMismatch => StatusCode::CONFLICT,
         // More than is granted, of size or at a time.
         C::TaskInputOverBudget => StatusCode::PAYLOAD_TOO_LARGE,
-        C::OverBudget | C::TaskCapacityExhausted => StatusCode::TOO_MANY_REQUESTS,
+        C::OverBudget | C::TaskCapacityExhausted | C::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         // The module is not what a shelf takes, or failed.
         C::UnderDeclared
         | C::BadToolName
@@ -56,9 +70,11 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | C::WasmTrapped
         | C::DiffFailed
         | C::UnsupportedRuntimeCapability => StatusCode::UNPROCESSABLE_ENTITY,
-        C::WasmWorkerSilent | C::TaskInvalidResult | C::TaskOutputOverBudget | C::ExecutorFailed => {
-            StatusCode::BAD_GATEWAY
-        }
+        C::WasmWorkerSilent
+        | C::TaskInvalidResult
+        | C::TaskOutputOverBudget
+        | C::ExecutorFailed
+        | C::UpstreamFailed => StatusCode::BAD_GATEWAY,
         C::TimeExceeded | C::TaskDeadline => StatusCode::GATEWAY_TIMEOUT,
         C::ResourceExceeded | C::TaskPersistenceFailed => StatusCode::INSUFFICIENT_STORAGE,
         // This computer is not able to, now.
@@ -69,8 +85,12 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | C::PlacementUnavailable
         | C::TaskAuditUnavailable
         | C::ExecutorUnavailable
+        | C::ExtensionHostUnavailable
+        | C::FactStoreUnavailable
         | C::MachineUnreachable => StatusCode::SERVICE_UNAVAILABLE,
         C::TaskEnvironmentUnverified
+        | C::VaultDamaged
+        | C::ReceiptsDamaged
         | C::TaskAdmissionFailed
         | C::CancelFailed
         | C::ConfigInvalid

@@ -40,7 +40,7 @@ use toolshelf_core::redact::redact;
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::task::TaskState;
 use toolshelf_core::task::listing::{Detail, Filter, Page, Row, title};
-use toolshelf_core::task::time::unix_ms;
+use toolshelf_core::task::time::read_time;
 use toolshelf_host::task_host::{Batch, Listed};
 use toolshelf_host::task_ports::SelectedRoot;
 use toolshelf_host::{Caller, Reply, Sealer as _, TaskHost, TaskHostConfig};
@@ -281,7 +281,7 @@ impl Drop for Inner {
 
 fn row(listed: Listed) -> Row {
     let Listed { position, record, view, here } = listed;
-    let began = (view.state == TaskState::Running).then(|| unix_ms(&record.updated_at)).flatten();
+    let began = (view.state == TaskState::Running).then(|| read_time(&record.updated_at)).flatten();
     Row {
         position,
         view,

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use toolshelf_core::Digest;
-use toolshelf_core::task::time::unix_ms;
+use toolshelf_core::task::time::read_time;
 use toolshelf_host::task_ports::CallKey;
 
 use super::log::TaskKey;
@@ -40,7 +40,7 @@ impl Index {
         created_at: &str,
         after: u64,
     ) -> u64 {
-        let ms = unix_ms(created_at).unwrap_or_default().saturating_sub(EPOCH_MS).min(LAST_MS);
+        let ms = read_time(created_at).unwrap_or_default().saturating_sub(EPOCH_MS).min(LAST_MS);
         let mut position = (ms * POSITIONS_PER_MS).max(after + 1);
         while self.positions.contains_key(&position) {
             position += 1;
