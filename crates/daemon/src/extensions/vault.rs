@@ -319,7 +319,8 @@ mod tests {
 
     #[test]
     fn a_changed_entry_is_named_and_never_opened() {
-        let cases: [(&str, fn(&mut VaultFile)); 5] = [
+        type Change = fn(&mut VaultFile);
+        let cases: [(&str, Change); 5] = [
             ("swapped", |file| {
                 let mut other = file.secrets.remove("b").unwrap();
                 std::mem::swap(&mut other, file.secrets.get_mut("a").unwrap());

@@ -5,7 +5,7 @@
 //! bytes. A receipt is given out when its line is on disk. `<data>/receipts.head.json` says, signed too, how many there
 //! are and what the last one's hash is.
 //!
-//! [`verify`] needs the log and the public key (`<data>/receipts.pub`), no key of this computer, and names the first
+//! [`chain::verify`] needs the log and the public key (`<data>/receipts.pub`), no key of this computer, and names the first
 //! line that is not as it was written. A log that was cut off at its end is found by its head. It is not found where
 //! the head is gone, too, or where both were put back together to an earlier state: keep a copy of the head elsewhere
 //! if that matters.
@@ -15,7 +15,7 @@
 //! | `log` | the log as it is written |
 //! | `chain` | the log as it is checked |
 
-mod chain;
+pub(crate) mod chain;
 mod log;
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,6 @@ use serde::{Deserialize, Serialize};
 use toolshelf_core::digest::Digest;
 use toolshelf_core::refusal::{Code, Refusal};
 
-pub(crate) use self::chain::{public_key, verify};
 pub(crate) use self::log::ReceiptLog;
 
 /// Longest action of a receipt, in bytes.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use toolshelf_core::digest::Digest;
 
-use super::chain::head_path;
+use super::chain::{head_path, public_key, verify};
 use super::*;
 
 fn new(action: &str) -> NewReceipt<'_> {

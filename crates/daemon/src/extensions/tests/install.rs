@@ -37,7 +37,7 @@ fn a_module_is_downloaded_verified_kept_and_never_fetched_again() {
     assert_eq!((status(&again), again.to_string().as_str()), (409, "extension id already installed"));
     assert_eq!(server.seen().len(), 1);
     assert_eq!(server.seen()[0].line, "GET /a.wasm HTTP/1.1");
-    assert_eq!(host.extensions.list().unwrap(), [record.clone()]);
+    assert_eq!(host.extensions.list().unwrap(), std::slice::from_ref(&record));
     let host = host.reopened();
     assert_eq!(host.extensions.show("ext.a").unwrap(), record);
     let rows: Vec<_> = host.audit().iter().map(|row| row["outcome"].clone()).collect();

@@ -1,5 +1,7 @@
 //! The extension host against real files, real servers, the real fact store and, in `modules`, the real sandbox.
 
+#[cfg(feature = "wasm-extensions")]
+mod examples;
 mod external;
 mod facts;
 mod grants;

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use toolshelf_core::extension::envelope::WasmDispatchOutcome;
 use toolshelf_facts::NewFact;
 
-use super::super::receipts::verify;
+use super::super::receipts::chain::verify;
 use super::super::records::LifecycleState;
 use super::*;
 
