@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use toolshelf_browser::core::call::Timing;
+use toolshelf_browser::core::live::CallOrigin;
 
 /// Calls that the chart shows.
 pub(crate) const SHOWN: usize = 20;
@@ -16,15 +17,12 @@ pub(crate) struct Call {
     pub(crate) at_ms: f64,
     /// How long it took, in milliseconds.
     pub(crate) duration_ms: f64,
-    /// Where the time went, if the call ended well.
+    /// Whether it ended with an answer.
+    pub(crate) ok: bool,
+    /// Where the time went, if the call ended well and that is known.
     pub(crate) timing: Option<Timing>,
-}
-
-impl Call {
-    /// Whether the call ended with an answer.
-    pub(crate) fn ok(&self) -> bool {
-        self.timing.is_some()
-    }
+    /// Where it came from, if not from this page.
+    pub(crate) from: Option<CallOrigin>,
 }
 
 /// The calls of one tool in this session.
@@ -49,12 +47,19 @@ pub(crate) struct Bar {
 impl History {
     /// Remembers one more call.
     pub(crate) fn push(&mut self, call: Call) {
-        let count = if call.ok() { &mut self.ok } else { &mut self.failed };
+        let count = if call.ok { &mut self.ok } else { &mut self.failed };
         *count += 1;
         self.recent.push_back(call);
         if self.recent.len() > SHOWN {
             self.recent.pop_front();
         }
+    }
+
+    /// Says that a call that was taken for somebody else's was this page's own, and where its time went; `false` where
+    /// no such call is known.
+    pub(crate) fn own(&mut self, timing: Option<Timing>, is_it: impl Fn(&Call) -> bool) -> bool {
+        let found = self.recent.iter_mut().rev().find(|call| is_it(call));
+        found.map(|call| (call.from, call.timing) = (None, timing)).is_some()
     }
 
     /// The last call.
@@ -80,7 +85,7 @@ impl History {
                 return Bar { height: 2, class: "is-empty" };
             };
             let height = ((call.duration_ms / longest) * f64::from(CHART_HEIGHT - 2)).round() as u32;
-            let class = match call.ok() {
+            let class = match call.ok {
                 false => "is-failed",
                 true if place == SHOWN - 1 => "is-last",
                 true => "",
@@ -95,7 +100,7 @@ mod tests {
     use super::*;
 
     fn call(duration_ms: f64, ok: bool) -> Call {
-        Call { at_ms: 0.0, duration_ms, timing: ok.then(Timing::default) }
+        Call { at_ms: 0.0, duration_ms, ok, timing: None, from: None }
     }
 
     #[test]
@@ -107,6 +112,19 @@ mod tests {
         assert_eq!((history.ok, history.failed), (25, 25));
         assert_eq!(history.range(), Some((30.0, 49.0)));
         assert_eq!(history.last().map(|call| call.duration_ms), Some(49.0));
+    }
+
+    #[test]
+    fn a_call_turns_out_to_be_this_pages_own() {
+        let mut history = History::default();
+        let foreign = |duration_ms| Call { from: Some(CallOrigin::Http), ..call(duration_ms, true) };
+        history.push(foreign(1.0));
+        history.push(foreign(2.0));
+        let is_it = |call: &Call| call.from.is_some() && call.duration_ms == 2.0;
+        assert!(history.own(Some(Timing::default()), is_it));
+        assert!(!history.own(None, is_it));
+        assert_eq!(history.last().and_then(|call| call.timing), Some(Timing::default()));
+        assert_eq!(history.recent.iter().map(|call| call.from).collect::<Vec<_>>(), [Some(CallOrigin::Http), None]);
     }
 
     #[test]

@@ -37,8 +37,10 @@ pub(crate) fn Header() -> impl IntoView {
     let state = use_state();
     let current = move |panel| move || state.route.with(|route| route.panel == panel).then_some("page");
     // Before the tasks are open, none is active in this tab.
-    let active =
-        Memo::new(move |_| state.environment.with(|here| here.as_ref().map_or(0, |here| here.active)));
+    let active = Memo::new(move |_| {
+        let here = state.environment.with(|here| here.as_ref().map_or(0, |here| here.active));
+        here + state.machine.environment.with(|known| known.as_ref().map_or(0, |known| known.active))
+    });
     let count = move || {
         let active = Some(active.get()).filter(|active| *active > 0)?;
         Some(view! { <span class="nav__count">{active.to_string()}<span class="vh">" active"</span></span> })
