@@ -124,7 +124,8 @@ fn encode(text: &str, out: &mut String) {
     }
 }
 
-fn decode(text: &str) -> String {
+/// Text in which bytes may be written as `%2F`.
+pub(crate) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).and_then(|&digit| char::from(digit).to_digit(16));
     let mut decoded = Vec::with_capacity(bytes.len());

@@ -2,8 +2,6 @@
 //!
 //! Admission is a verdict about one moment. The digest is checked again on every call (DESIGN 3.2).
 
-mod read;
-
 use std::collections::HashMap;
 
 use serde::ser::SerializeMap as _;

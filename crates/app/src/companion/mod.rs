@@ -131,7 +131,7 @@ pub(crate) fn take_token(state: State) {
     if let Ok(history) = window().history() {
         let _ = history.replace_state_with_url(&wasm_bindgen::JsValue::NULL, "", Some(&clean));
     }
-    enter(state, token);
+    enter(state, &token);
 }
 
 /// Keeps a token and connects with it.

@@ -1,5 +1,7 @@
 //! The connection, and what is heard over it.
 
+use std::rc::Rc;
+
 use futures::future::LocalBoxFuture;
 use leptos::prelude::*;
 use toolshelf_browser::companion::{Companion, Connection, Heard};
@@ -29,7 +31,10 @@ struct Session {
 pub(super) fn open(state: State, token: &str) {
     let origin = window().location().origin().unwrap_or_default();
     let companion = Companion::connect(&origin, token, move |heard| hear(state, heard));
-    state.machine.host.set_value(Some(std::rc::Rc::new(Session { companion, state })));
+    let host: Rc<dyn Machine> = Rc::new(Session { companion, state });
+    // The compiler must not know whose object it is: it would write that into what every visitor loads, and all that
+    // the object can do would go there with it.
+    state.machine.host.set_value(Some(std::hint::black_box(host)));
 }
 
 fn hear(state: State, heard: Heard) {

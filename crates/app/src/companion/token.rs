@@ -1,9 +1,11 @@
 //! The companion's token in an address, and what a person enters for it.
 
+use crate::route::decode;
+
 /// What stands in front of it in the link that `toolshelf serve` prints.
 const IN_ADDRESS: &str = "#token=";
 /// Longest token, in bytes.
-const MAX_BYTES: usize = 256;
+const MAX_BYTES: usize = 512;
 
 /// What a person entered.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,21 +19,21 @@ pub(crate) enum Entered {
 }
 
 /// The token in the part of an address that starts with `#`.
-pub(crate) fn in_hash(hash: &str) -> Option<&str> {
-    hash.strip_prefix(IN_ADDRESS).filter(|token| is_token(token))
+pub(crate) fn in_hash(hash: &str) -> Option<String> {
+    hash.strip_prefix(IN_ADDRESS).map(decode).filter(|token| is_token(token))
 }
 
 /// Reads what was entered on a page of `origin`: a token, or the link that has it.
 pub(crate) fn read(entered: &str, origin: &str) -> Entered {
     let entered = entered.trim();
-    if is_token(entered) && !entered.contains([':', '/', '#']) {
+    let is_web = ["http://", "https://"].iter().any(|scheme| entered.starts_with(scheme));
+    if is_token(entered) && !is_web && !entered.contains(IN_ADDRESS) {
         return Entered::Token(entered.to_owned());
     }
     let Some((base, _)) = entered.split_once(IN_ADDRESS) else { return Entered::Neither };
     let Some(token) = in_hash(&entered[base.len()..]) else { return Entered::Neither };
-    let is_web = ["http://", "https://"].iter().any(|scheme| base.starts_with(scheme));
     match base.trim_end_matches('/') == origin {
-        true => Entered::Token(token.to_owned()),
+        true => Entered::Token(token),
         false if is_web => Entered::Link(entered.to_owned()),
         false => Entered::Neither,
     }
@@ -50,11 +52,12 @@ mod tests {
 
     #[test]
     fn a_token_is_found_in_the_address_and_nothing_else_is() {
-        assert_eq!(in_hash("#token=0f"), Some("0f"));
+        assert_eq!(in_hash("#token=0f").as_deref(), Some("0f"));
+        assert_eq!(in_hash("#token=a%2Fb%23").as_deref(), Some("a/b#"));
         for hash in ["", "#", "#/tasks", "#token=", "#token=a b", "#token=ä", "#/token=x"] {
             assert_eq!(in_hash(hash), None, "{hash}");
         }
-        assert_eq!(in_hash(&format!("#token={}", "a".repeat(257))), None);
+        assert_eq!(in_hash(&format!("#token={}", "a".repeat(513))), None);
     }
 
     #[test]
@@ -65,7 +68,8 @@ mod tests {
         }
         let link = "http://localhost:14800/#token=0f0f";
         assert_eq!(read(link, ORIGIN), Entered::Link(link.into()));
-        for entered in ["", "  ", "a b", "ä", "http://127.0.0.1:14800/", "javascript:x#token=0f", "#token=", "x#token=a b"] {
+        assert_eq!(read("a/b:c#d", ORIGIN), Entered::Token("a/b:c#d".into()));
+        for entered in ["", "  ", "a b", "ä", "http://127.0.0.1:14800/", "javascript:x#token=0f", "#token=", "#token=a b", "x#token=0f"] {
             assert_eq!(read(entered, ORIGIN), Entered::Neither, "{entered}");
         }
     }

@@ -3,15 +3,16 @@
 use std::pin::pin;
 use std::rc::Rc;
 
+use futures::FutureExt as _;
 use futures::future::{Either, select};
 use gloo_timers::future::TimeoutFuture;
 use js_sys::Uint8Array;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 use wasm_bindgen::{JsCast as _, JsValue};
 use web_sys::AbortController;
 
+use super::wire::{self, Read};
 use crate::js;
 
 /// How long a request may take, in milliseconds.
@@ -48,29 +49,30 @@ impl Client {
     /// # Errors
     /// What the companion refuses; [`Code::MachineUnreachable`] without an answer, and [`Code::InvalidFrame`] for one of
     /// another form.
-    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Refusal> {
-        read_answer(self.exchange(path, None, PATIENCE_MS).await?)
+    pub async fn get(&self, path: &str) -> Result<Value, Refusal> {
+        self.exchange(path, None, PATIENCE_MS).boxed_local().await
     }
 
     /// Sends `body` to `path`.
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Refusal> {
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
         self.post_within(path, body, PATIENCE_MS).await
     }
 
-    pub(super) async fn post_within<T: DeserializeOwned>(
+    /// The futures are boxed, so that they are in the page once.
+    pub(super) async fn post_within(
         &self,
         path: &str,
         body: &Value,
         patience_ms: u32,
-    ) -> Result<T, Refusal> {
-        read_answer(self.exchange(path, Some(body.to_string()), patience_ms).await?)
+    ) -> Result<Value, Refusal> {
+        self.exchange(path, Some(body.to_string()), patience_ms).boxed_local().await
     }
 
-    /// Not generic, so that it is in the page once. Dropping the future gives the request up.
-    async fn exchange(&self, path: &str, body: Option<String>, patience_ms: u32) -> Result<Answered, Refusal> {
+    /// Dropping the future gives the request up.
+    async fn exchange(&self, path: &str, body: Option<String>, patience_ms: u32) -> Result<Value, Refusal> {
         let abort = Abort::new()?;
         let headers = js::object(&[
             ("authorization", ["Bearer ", &self.bearer].concat().into()),
@@ -90,7 +92,7 @@ impl Client {
             let response = js::call_async(&js_sys::global(), "fetch", &[url.into(), options.into()]).await;
             let response = response.map_err(|thrown| unreachable(&js::message(&thrown)))?;
             let status = js::get(&response, "status").as_f64().unwrap_or_default() as u16;
-            Ok(Answered { status, bytes: read_body(&js::get(&response, "body")).await? })
+            read_answer(status, &read_body(&js::get(&response, "body")).await?)
         };
         match select(pin!(exchange), TimeoutFuture::new(patience_ms)).await {
             Either::Left((answered, _)) => answered,
@@ -123,13 +125,6 @@ impl Drop for Abort {
     }
 }
 
-/// An answer as it came.
-#[derive(Debug)]
-struct Answered {
-    status: u16,
-    bytes: Vec<u8>,
-}
-
 async fn read_body(body: &JsValue) -> Result<Vec<u8>, Refusal> {
     let lost = |thrown: JsValue| unreachable(&js::message(&thrown));
     let mut bytes = Vec::new();
@@ -152,18 +147,20 @@ async fn read_body(body: &JsValue) -> Result<Vec<u8>, Refusal> {
 }
 
 /// What an answer says: what was asked for, a refusal, or something that no companion says.
-fn read_answer<T: DeserializeOwned>(answered: Answered) -> Result<T, Refusal> {
-    if (200..300).contains(&answered.status) {
-        return serde_json::from_slice(&answered.bytes).map_err(|err| invalid(&err.to_string()));
+fn read_answer(status: u16, bytes: &[u8]) -> Result<Value, Refusal> {
+    let value: Result<Value, _> = serde_json::from_slice(bytes);
+    if (200..300).contains(&status) {
+        return value.map_err(|err| invalid(&err.to_string()));
     }
-    Err(refused(&answered))
+    Err(value.ok().as_ref().and_then(wire::refusal).unwrap_or_else(|| {
+        let status = status.to_string();
+        unreachable(&["what serves this page is none: it answers with status ", &status].concat())
+    }))
 }
 
-fn refused(answered: &Answered) -> Refusal {
-    serde_json::from_slice(&answered.bytes).unwrap_or_else(|_| {
-        let status = answered.status.to_string();
-        unreachable(&["what serves this page is none: it answers with status ", &status].concat())
-    })
+/// What was read of an answer, or the refusal that names the field.
+pub(super) fn known<T>(read: Read<T>) -> Result<T, Refusal> {
+    read.map_err(|field| invalid(&["`", field, "` is missing, or of another kind"].concat()))
 }
 
 /// There is no companion, or it does not answer.
@@ -183,7 +180,14 @@ mod tests {
     use super::*;
 
     fn read(status: u16, text: &str) -> Result<Value, Code> {
-        read_answer(Answered { status, bytes: text.into() }).map_err(|refusal: Refusal| refusal.code)
+        read_answer(status, text.as_bytes()).map_err(|refusal| refusal.code)
+    }
+
+    #[test]
+    fn a_field_that_cannot_be_read_is_named() {
+        let refusal = known::<()>(Err("label")).unwrap_err();
+        assert_eq!(refusal.code, Code::InvalidFrame);
+        assert!(refusal.why.contains("`label` is missing"), "{}", refusal.why);
     }
 
     #[test]

@@ -8,12 +8,15 @@ use futures::StreamExt as _;
 use futures::channel::{mpsc, oneshot};
 use futures::future::{Either, select};
 use gloo_timers::future::TimeoutFuture;
-use toolshelf_core::live::{ClientFrame, LIVE_FRAME_MAX_BYTES, LIVE_HELLO_MS, ServerFrame};
+use serde_json::Value;
+use toolshelf_core::live::{CallNotice, ClientFrame, LIVE_FRAME_MAX_BYTES, LIVE_HELLO_MS};
 use toolshelf_core::refusal::{Code, Refusal};
+use toolshelf_core::task::TaskView;
 use wasm_bindgen::prelude::*;
 use web_sys::{MessageEvent, WebSocket};
 
-use super::client::{invalid, unreachable};
+use super::client::{invalid, known, unreachable};
+use super::wire;
 use crate::js;
 
 /// The first pause after a session was lost, in milliseconds. Each further one is twice as long.
@@ -41,6 +44,37 @@ pub enum Connection {
     Refused(Refusal),
 }
 
+/// What the page takes of a [`ServerFrame`](toolshelf_core::live::ServerFrame).
+#[derive(Debug, PartialEq)]
+pub(super) enum Frame {
+    /// The session is ready.
+    Ready,
+    /// Tools were called.
+    Calls(Vec<CallNotice>),
+    /// The shelf has changed.
+    Shelf,
+    /// A task has changed.
+    Task(Box<TaskView>),
+    /// The connection is refused.
+    Refused(Refusal),
+    /// Words, and answers to what the page does not ask.
+    Other,
+}
+
+impl Frame {
+    fn read(text: &str) -> Result<Self, Refusal> {
+        let frame: Value = serde_json::from_slice(text.as_bytes()).map_err(|err| invalid(&err.to_string()))?;
+        known(match &*known(wire::text(&frame, "type"))? {
+            "state" => Ok(Self::Ready),
+            "tool" => wire::list(&frame, "calls", wire::notice).map(Self::Calls),
+            "shelf" => Ok(Self::Shelf),
+            "task" => wire::field(&frame, "task").and_then(wire::view).map(Box::new).map(Self::Task),
+            "refused" => wire::refusal(&frame).map(Self::Refused).ok_or("refused"),
+            _ => Ok(Self::Other),
+        })
+    }
+}
+
 /// Ends a pause before its time.
 #[derive(Clone, Default)]
 pub(super) struct Wake(Rc<RefCell<Option<oneshot::Sender<()>>>>);
@@ -66,7 +100,7 @@ pub(super) async fn follow(
     bearer: &str,
     wake: &Wake,
     tell: impl Fn(Connection),
-    hear: impl Fn(ServerFrame),
+    hear: impl Fn(Frame),
 ) {
     // `http:` becomes `ws:`, and `https:` `wss:`.
     let url = ["ws", origin.strip_prefix("http").unwrap_or(origin), "/live"].concat();
@@ -99,11 +133,16 @@ fn pause_ms(lost: u32) -> u32 {
     if lost > 16 { LONGEST_PAUSE_MS } else { doubled.min(LONGEST_PAUSE_MS) }
 }
 
+/// Whether another try would be refused in the same way. Whoever came too late or did not keep up may come again.
+fn is_final(code: Code) -> bool {
+    matches!(code, Code::BearerRefused | Code::HostNotAllowed | Code::OriginNotAllowed)
+}
+
 /// How a session ended.
 struct End {
     /// Whether it had been ready before.
     was_ready: bool,
-    /// Whether the companion does not want one like this.
+    /// Whether the companion does not want another one like this.
     is_final: bool,
     refusal: Refusal,
 }
@@ -116,7 +155,7 @@ enum Said {
     Closed,
 }
 
-async fn session(url: &str, bearer: &str, ready: impl Fn(), hear: &impl Fn(ServerFrame)) -> End {
+async fn session(url: &str, bearer: &str, ready: impl Fn(), hear: &impl Fn(Frame)) -> End {
     let mut was_ready = false;
     let end = |was_ready, is_final, refusal| End { was_ready, is_final, refusal };
     let mut socket = match Socket::open(url) {
@@ -145,17 +184,14 @@ async fn session(url: &str, bearer: &str, ready: impl Fn(), hear: &impl Fn(Serve
                 return end(was_ready, false, unreachable("the connection was closed"));
             }
         };
-        match serde_json::from_str(&text) {
-            Ok(ServerFrame::Refused { refused, why }) => {
-                let code = Code::parse(&refused).unwrap_or(Code::BearerRefused);
-                return end(was_ready, true, Refusal::new(code, why));
-            }
-            Ok(ServerFrame::State { .. }) => {
+        match Frame::read(&text) {
+            Ok(Frame::Refused(refusal)) => return end(was_ready, is_final(refusal.code), refusal),
+            Ok(Frame::Ready) => {
                 was_ready = true;
                 ready();
             }
             Ok(frame) => hear(frame),
-            Err(err) => return end(was_ready, false, invalid(&err.to_string())),
+            Err(refusal) => return end(was_ready, false, refusal),
         }
     }
 }
@@ -207,7 +243,66 @@ impl Drop for Socket {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use toolshelf_core::live::{CallOrigin, ServerFrame};
+    use toolshelf_core::placement::Placement;
+    use toolshelf_core::RootDescriptor;
+    use toolshelf_core::task::TaskState;
+
     use super::*;
+
+    #[test]
+    fn every_frame_of_a_companion_is_read() {
+        let call = CallNotice {
+            name: "hash".into(),
+            ok: false,
+            output: String::new(),
+            duration_ms: 1.5,
+            from: CallOrigin::Cli,
+            digest: None,
+            refused: Some("time-exceeded".into()),
+            why: Some("too long".into()),
+        };
+        let task = Box::new(TaskView {
+            address: "a".into(),
+            environment: "env_1".into(),
+            placement: Some(Placement::Machine),
+            root: RootDescriptor::Machine { path: "/r".into(), environment: None },
+            state: TaskState::Running,
+            agent: "hash".into(),
+            created_at: "2026-01-01T00:00:00.000Z".into(),
+            updated_at: "2026-01-01T00:00:00.000Z".into(),
+            reason: None,
+            answer: None,
+            progress: Some("half".into()),
+            partial: None,
+            outcome: None,
+            stale: false,
+            stale_reason: None,
+        });
+        let refusal = Refusal::new(Code::ExecutorUnauthenticated, "late");
+        let (state, version) = ("ready".into(), "0.1.0".into());
+        let frames = [
+            (ServerFrame::State { state, tools: vec![json!({})], version }, Frame::Ready),
+            (ServerFrame::Text { text: "hello".into() }, Frame::Other),
+            (ServerFrame::Tool { calls: vec![call.clone()] }, Frame::Calls(vec![call])),
+            (ServerFrame::Shelf { tools: vec![] }, Frame::Shelf),
+            (ServerFrame::Task { task: task.clone() }, Frame::Task(task)),
+            (ServerFrame::Result { call_id: "1".into(), result: json!({"ok": true}) }, Frame::Other),
+            (ServerFrame::refused(&refusal), Frame::Refused(refusal)),
+        ];
+        for (told, heard) in frames {
+            assert_eq!(Frame::read(&serde_json::to_string(&told).unwrap()), Ok(heard));
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_is_refused() {
+        for text in ["", "[]", "{}", r#"{"type":7}"#, r#"{"type":"tool"}"#, r#"{"type":"task","task":{}}"#] {
+            assert_eq!(Frame::read(text).unwrap_err().code, Code::InvalidFrame, "{text}");
+        }
+        assert_eq!(Frame::read(r#"{"type":"of a later version"}"#), Ok(Frame::Other));
+    }
 
     #[test]
     fn pauses_grow_up_to_a_bound() {

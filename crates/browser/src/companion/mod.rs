@@ -5,12 +5,14 @@
 //! | [`client`] | requests, each with the token and within bounds |
 //! | [`live`] | the live session, opened again when it is lost |
 //! | [`tasks`] | the tasks of the companion |
+//! | `wire` | what it says, read into the types of `core` |
 //!
 //! All of it is asked at the origin that the page came from: the page's policy allows no other.
 
 pub mod client;
 pub mod live;
 pub mod tasks;
+mod wire;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,12 +23,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::{AbortHandle, abortable};
 use gloo_timers::future::TimeoutFuture;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use toolshelf_core::call::Answer;
-use toolshelf_core::live::{CallNotice, MachineEnvironment, ServerFrame};
-use toolshelf_core::refusal::{Code, Refusal};
-use toolshelf_core::shelf::{Shelf, Tool};
+use toolshelf_core::live::{CallNotice, MachineEnvironment};
+use toolshelf_core::refusal::Refusal;
 use toolshelf_core::task::{TaskState, TaskView};
 use toolshelf_host::Reading;
 use wasm_bindgen::prelude::*;
@@ -36,8 +36,8 @@ pub use self::client::Client;
 pub use self::live::Connection;
 pub use self::tasks::MachineTasks;
 
-use self::client::CALL_PATIENCE_MS;
-use self::live::Wake;
+use self::client::{CALL_PATIENCE_MS, known};
+use self::live::{Frame, Wake};
 use crate::js;
 
 /// Most tasks whose last state is remembered.
@@ -146,13 +146,16 @@ impl Companion {
     /// Calls a tool on the companion's computer. Dropping the future gives the call up.
     ///
     /// # Errors
-    /// The refusal that names what ended the call, [`Code::MachineUnreachable`] where none came.
+    /// The refusal that names what ended the call; `machine-unreachable` where no answer came.
     pub async fn call(&self, id: &str, arguments: Vec<(String, Vec<u8>)>) -> Result<Answer, Refusal> {
         // The id of a tool that was admitted has nothing in it that would have to be escaped.
         let path = ["/v1/shelf/tools/", id, "/call"].concat();
-        let argument = |(name, bytes)| (name, json!({ "base64": STANDARD.encode::<Vec<u8>>(bytes) }));
-        let arguments: Map<String, Value> = arguments.into_iter().map(argument).collect();
-        self.inner.client.post_within(&path, &json!({ "args": arguments }), CALL_PATIENCE_MS).await
+        let mut args = Map::new();
+        for (name, bytes) in arguments {
+            args.insert(name, json!({ "base64": STANDARD.encode(bytes) }));
+        }
+        let answer = self.inner.client.post_within(&path, &json!({ "args": args }), CALL_PATIENCE_MS).await?;
+        known(wire::answer(&answer))
     }
 }
 
@@ -191,22 +194,19 @@ impl Inner {
         }
     }
 
-    fn take(self: &Rc<Self>, frame: ServerFrame) {
+    fn take(self: &Rc<Self>, frame: Frame) {
         match frame {
-            ServerFrame::Tool { calls } => (self.hear)(Heard::Calls(calls)),
-            ServerFrame::Shelf { .. } => self.read(Part::Shelves),
-            ServerFrame::Task { task } => {
+            Frame::Calls(calls) => (self.hear)(Heard::Calls(calls)),
+            Frame::Shelf => self.read(Part::Shelves),
+            Frame::Task(task) => {
                 let is_news = self.note(&task);
                 if is_news {
                     self.read(Part::Environment);
                 }
                 (self.hear)(Heard::Task(task, is_news));
             }
-            // What is answered to calls and words in the session, of which the page makes none.
-            ServerFrame::State { .. }
-            | ServerFrame::Text { .. }
-            | ServerFrame::Result { .. }
-            | ServerFrame::Refused { .. } => {}
+            // The connection tells of the first two.
+            Frame::Ready | Frame::Refused(_) | Frame::Other => {}
         }
     }
 
@@ -263,61 +263,6 @@ impl Drop for Inner {
 
 /// Reads the companion's shelves.
 async fn read_shelves(client: &Client) -> Result<Vec<Reading>, Refusal> {
-    #[derive(Deserialize)]
-    struct Wire {
-        shelves: Vec<Told>,
-    }
-    let Wire { shelves } = client.get("/v1/shelf").await?;
-    Ok(shelves.into_iter().map(Told::reading).collect())
-}
-
-/// One shelf as the companion tells of it: a shelf, or a refusal in its place.
-#[derive(Deserialize)]
-struct Told {
-    ok: bool,
-    key: Option<String>,
-    #[serde(default)]
-    dir: String,
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    version: String,
-    #[serde(default)]
-    tools: Vec<Tool>,
-    refused: Option<String>,
-    #[serde(default)]
-    why: String,
-}
-
-impl Told {
-    fn reading(self) -> Reading {
-        let Self { ok, key, dir, name, version, tools, refused, why } = self;
-        let key = key.unwrap_or_else(|| dir.clone());
-        let shelf = if ok {
-            Ok(Shelf { dir, name, version, tools })
-        } else {
-            let code = refused.as_deref().and_then(Code::parse).unwrap_or(Code::ShelfUnreadable);
-            Err(Refusal::new(code, why))
-        };
-        Reading { key, shelf }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shelf_that_cannot_be_read_stands_among_those_that_can() {
-        let told = r#"[
-            {"ok": true, "dir": "/s", "name": "mine", "version": "1", "tools": []},
-            {"ok": false, "refused": "shelf-unreadable", "why": "no JSON", "dir": "/t", "key": "folder", "tools": []}
-        ]"#;
-        let told: Vec<Told> = serde_json::from_str(told).unwrap();
-        let readings: Vec<_> = told.into_iter().map(Told::reading).collect();
-        assert_eq!((readings[0].key.as_str(), readings[1].key.as_str()), ("/s", "folder"));
-        assert_eq!(readings[0].shelf.as_ref().unwrap().name, "mine");
-        let refusal = readings[1].shelf.as_ref().unwrap_err();
-        assert_eq!((refusal.code, refusal.why.as_str()), (Code::ShelfUnreadable, "no JSON"));
-    }
+    let answer = client.get("/v1/shelf").await?;
+    known(wire::list(&answer, "shelves", wire::reading))
 }

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use gloo_timers::future::TimeoutFuture;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolshelf_core::RootDescriptor;
 use toolshelf_core::digest::to_hex;
@@ -12,7 +11,8 @@ use toolshelf_core::live::MachineEnvironment;
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::task::{TaskState, TaskView};
 
-use super::client::Client;
+use super::client::{Client, known};
+use super::wire;
 use crate::tasks::sealer::random_bytes;
 use crate::tasks::{Delegation, Detail, Filter, Page};
 
@@ -44,11 +44,8 @@ impl MachineTasks {
     }
 
     pub(super) async fn read_environment(&self) -> Result<MachineEnvironment, Refusal> {
-        #[derive(Deserialize)]
-        struct Wire {
-            environment: MachineEnvironment,
-        }
-        let Wire { environment } = self.client.get("/v1/environment").await?;
+        let answer = self.client.get("/v1/environment").await?;
+        let environment = known(wire::field(&answer, "environment").and_then(wire::environment))?;
         self.environment.replace(Some(environment.clone()));
         Ok(environment)
     }
@@ -59,18 +56,13 @@ impl MachineTasks {
     /// Each refusal of `delegate_task`, and [`Code::MachineUnreachable`]. The same delegation may be made again after
     /// that; it then becomes the same task.
     pub async fn delegate(&self, delegation: Delegation) -> Result<TaskView, Refusal> {
-        #[derive(Deserialize)]
-        struct Wire {
-            task: TaskView,
-        }
         let before = self.unanswered.take().filter(|(before, _)| *before == delegation);
         let call_id = before.map_or_else(|| to_hex(&random_bytes()), |(_, call_id)| call_id);
         let body = call(&delegation, &call_id);
         let mut pauses = RETRIES_MS.into_iter();
         loop {
-            let answer: Result<Wire, _> = self.client.post("/v1/tasks", &body).await;
-            match answer {
-                Ok(Wire { task }) => return Ok(task),
+            match self.client.post("/v1/tasks", &body).await {
+                Ok(answer) => return known(wire::field(&answer, "task").and_then(wire::view)),
                 Err(refusal) if refusal.code == Code::MachineUnreachable => match pauses.next() {
                     Some(pause) => TimeoutFuture::new(pause).await,
                     None => {
@@ -88,14 +80,8 @@ impl MachineTasks {
     /// # Errors
     /// Each refusal of `cancel_task`, and [`Code::MachineUnreachable`].
     pub async fn cancel(&self, address: &str) -> Result<(TaskState, bool), Refusal> {
-        #[derive(Deserialize)]
-        struct Wire {
-            state: TaskState,
-            observed: bool,
-        }
-        let Wire { state, observed } =
-            self.client.post("/v1/tasks/cancel", &json!({ "address": address })).await?;
-        Ok((state, observed))
+        let answer = self.client.post("/v1/tasks/cancel", &json!({ "address": address })).await?;
+        Ok((known(wire::state(&answer))?, known(wire::flag(&answer, "observed"))?))
     }
 
     /// Some tasks, the newest first, from `before` on downwards.
@@ -106,7 +92,7 @@ impl MachineTasks {
         let mut page = Page { rows: Vec::new(), next: before };
         while page.rows.len() < limit {
             let path = list_path(filter, page.next, (limit - page.rows.len()).min(BATCH));
-            let more: Page = self.client.get(&path).await?;
+            let more = known(wire::page(&self.client.get(&path).await?))?;
             page.rows.extend(more.rows);
             // A list that does not go down would have no end.
             let goes_on = more.next.filter(|next| page.next.is_none_or(|before| *next < before));
@@ -123,12 +109,8 @@ impl MachineTasks {
     /// # Errors
     /// [`Code::TaskNotFound`], [`Code::TaskAuditUnavailable`] and [`Code::MachineUnreachable`].
     pub async fn detail(&self, position: u64) -> Result<Detail, Refusal> {
-        #[derive(Deserialize)]
-        struct Wire {
-            detail: Detail,
-        }
-        let Wire { detail } = self.client.get(&["/v1/tasks/", &position.to_string()].concat()).await?;
-        Ok(detail)
+        let answer = self.client.get(&["/v1/tasks/", &position.to_string()].concat()).await?;
+        known(wire::field(&answer, "detail").and_then(wire::detail))
     }
 }
 
