@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::call::Answer;
+use crate::digest::Digest;
 use crate::placement::{Placement, PlacementBounds};
-use crate::refusal::{Refusal, cut};
+use crate::refusal::{Code, Refusal, cut};
 use crate::root::RootDescriptor;
 use crate::task::TaskView;
 use crate::task::tool_call::answer_text;
@@ -22,6 +23,8 @@ pub const LIVE_HELLO_MS: u32 = 5_000;
 pub const NOTICE_OUTPUT_MAX_BYTES: usize = 4_096;
 /// So much of a tool's name stands in a [`CallNotice`], in characters: a caller may have made it up.
 const NOTICE_NAME_MAX_CHARS: usize = 80;
+/// So much of a refusal's sentence stands in a [`CallNotice`], in characters.
+const NOTICE_WHY_MAX_CHARS: usize = 1_000;
 
 /// What a client sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -201,18 +204,29 @@ impl CallNotice {
         from: CallOrigin,
     ) -> Self {
         let (answer, refusal) = (result.as_ref().ok(), result.as_ref().err());
-        let mut output = answer.map(|answer| answer_text(answer, inputs)).unwrap_or_default();
-        output.truncate(output.floor_char_boundary(NOTICE_OUTPUT_MAX_BYTES));
-        Self {
-            name: cut(name, NOTICE_NAME_MAX_CHARS),
+        let notice = Self {
+            name: name.to_owned(),
             ok: answer.is_some(),
-            output,
-            duration_ms: duration_ms.max(0.0),
+            output: answer.map(|answer| answer_text(answer, inputs)).unwrap_or_default(),
+            duration_ms,
             from,
             digest: answer.map(|answer| answer.digest.to_string()),
             refused: refusal.map(|refusal| refusal.code.as_str().to_owned()),
             why: refusal.map(|refusal| refusal.why.clone()),
-        }
+        };
+        notice.bounded()
+    }
+
+    /// The notice with every part cut to its bound: some come from other programs.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        self.name = cut(&self.name, NOTICE_NAME_MAX_CHARS);
+        self.output.truncate(self.output.floor_char_boundary(NOTICE_OUTPUT_MAX_BYTES));
+        self.duration_ms = self.duration_ms.max(0.0);
+        self.digest = self.digest.filter(|digest| Digest::parse(digest).is_some());
+        self.refused = self.refused.filter(|code| Code::parse(code).is_some());
+        self.why = self.why.map(|why| cut(&why, NOTICE_WHY_MAX_CHARS));
+        self
     }
 }
 
@@ -221,7 +235,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::refusal::Code;
 
     #[test]
     fn the_notice_of_a_refused_call_has_its_reason_and_no_output() {

@@ -3,24 +3,35 @@
 //! | module | idea |
 //! |---|---|
 //! | [`settings`] | every setting, in one table |
+//! | [`config`] | `toolshelf.toml` |
 //! | [`shelf`] | the shelf over this computer's folders and processes |
+//! | [`machine`] | tasks on this computer |
 //! | [`service`] | the companion as one value: shelf, tasks, and what watchers hear of |
+//! | [`frames`] | requests, one a line: for parent processes and for the command line |
 //! | [`cli`] | what people and scripts type |
 
 use std::process::ExitCode;
 
+use machine::agent::supervisor::{self, AGENT_COMMAND};
 use toolshelf_sandbox::process::WORKER_COMMAND;
 
 mod cli;
+mod config;
+mod frames;
+mod machine;
 mod service;
 mod settings;
 mod shelf;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    // Before anything else: a worker is the same program, and must not even read the settings.
-    if arguments.next().is_some_and(|first| first == WORKER_COMMAND) {
+    // Before anything else: a worker or a supervisor is the same program, and must not even read the settings.
+    let command = arguments.next();
+    if command.as_ref().is_some_and(|first| first == WORKER_COMMAND) {
         return toolshelf_sandbox::worker_main(arguments);
+    }
+    if command.as_ref().is_some_and(|first| first == AGENT_COMMAND) {
+        return supervisor::main(arguments);
     }
     cli::main()
 }

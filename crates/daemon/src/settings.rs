@@ -34,9 +34,15 @@ pub(crate) const DATA_DIR: Setting = Setting {
     aliases: &[],
     about: "the folder of this host's keys, and of the shelf where no other is set",
 };
+/// The file of settings that are too long for a variable.
+pub(crate) const CONFIG: Setting = Setting {
+    name: "TOOLSHELF_CONFIG",
+    aliases: &[],
+    about: "the file toolshelf.toml: folders and agents of tasks",
+};
 
 /// The table.
-pub(crate) const ALL: [&Setting; 3] = [&SHELF_DIR, &CACHE_DIR, &DATA_DIR];
+pub(crate) const ALL: [&Setting; 4] = [&SHELF_DIR, &CACHE_DIR, &DATA_DIR, &CONFIG];
 
 impl Setting {
     /// The value, and the variable that it comes from. An empty variable counts as unset.
@@ -49,7 +55,7 @@ impl Setting {
         names.filter_map(|name| Some((*name, variable(name)?))).find(|(_, value)| !value.is_empty())
     }
 
-    fn folder(&self) -> Option<PathBuf> {
+    fn path(&self) -> Option<PathBuf> {
         self.value().map(|(_, value)| value.into())
     }
 }
@@ -79,12 +85,17 @@ pub(crate) fn shelf_dir(named: Option<PathBuf>) -> Option<ShelfDir> {
 
 /// The folder of keys, by the platform's convention where it is not set.
 pub(crate) fn data_dir() -> Option<PathBuf> {
-    DATA_DIR.folder().or_else(|| Some(strategy()?.data_dir().join("toolshelf")))
+    DATA_DIR.path().or_else(|| Some(strategy()?.data_dir().join("toolshelf")))
 }
 
 /// The folder of what can be made again, by the platform's convention where it is not set.
 pub(crate) fn cache_dir() -> Option<PathBuf> {
-    CACHE_DIR.folder().or_else(|| Some(strategy()?.cache_dir().join("toolshelf")))
+    CACHE_DIR.path().or_else(|| Some(strategy()?.cache_dir().join("toolshelf")))
+}
+
+/// The file of settings, by the platform's convention where it is not set.
+pub(crate) fn config_file() -> Option<PathBuf> {
+    CONFIG.path().or_else(|| Some(strategy()?.config_dir().join("toolshelf/toolshelf.toml")))
 }
 
 fn strategy() -> Option<impl etcetera::BaseStrategy> {

@@ -206,11 +206,23 @@ impl<S: ShelfStore, E: Executor, C: Clock> ShelfHost<S, E, C> {
         ran.answer(run.end)
     }
 
+    /// The ABI of the tool `id`, by what was read last.
+    ///
+    /// # Errors
+    /// The refusal that says why it cannot be called; of every tool while nothing was read.
+    pub fn known_abi(&self, id: &str) -> Result<Abi, Refusal> {
+        self.found(id).map(|found| found.abi)
+    }
+
     /// Where the tool's module is, what was admitted, and how it is called.
     async fn find(&self, id: &str) -> Result<Found, Refusal> {
         if self.readings.borrow().is_none() {
             self.read().await?;
         }
+        self.found(id)
+    }
+
+    fn found(&self, id: &str) -> Result<Found, Refusal> {
         let readings = self.readings.borrow();
         let of_id = readings.iter().flatten().flat_map(|reading| {
             let tools = reading.shelf.iter().flat_map(|shelf| &shelf.tools);

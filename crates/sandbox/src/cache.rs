@@ -4,17 +4,18 @@
 //! the shelf's), and every file carries a MAC under a key that only this host has. What does not verify is not used,
 //! whatever the reason; it is compiled and written anew.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
-use toolshelf_core::digest::{Digest, to_hex};
+use toolshelf_core::digest::Digest;
 
 use crate::engine;
+use crate::private;
 use crate::process::COMPILED_MAX_BYTES;
 
 /// Most bytes that are kept; the files that were written first make room.
@@ -38,11 +39,8 @@ impl CodeCache {
     /// # Errors
     /// When one of them cannot be made or read, belongs to somebody else, or is open to others.
     pub fn open(folder: &Path, key: &Path) -> io::Result<Self> {
-        make_private_folder(folder)?;
-        if let Some(parent) = key.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-        }
-        let key = read_or_make_key(key)?;
+        private::folder(folder)?;
+        let key = private::key(key)?;
         let engine = engine::compiling().map_err(io::Error::other)?;
         Ok(Self { folder: folder.to_owned(), key, fingerprint: engine::fingerprint(&engine) })
     }
@@ -57,7 +55,7 @@ impl CodeCache {
     #[must_use]
     pub fn load(&self, module: Digest) -> Option<Vec<u8>> {
         let most = (MAC_BYTES + COMPILED_MAX_BYTES) as u64;
-        let file = open_no_follow(&self.path(module)).ok()?;
+        let file = private::open_no_follow(&self.path(module)).ok()?;
         if file.metadata().ok().filter(|about| about.is_file())?.len() > most {
             return None;
         }
@@ -123,56 +121,6 @@ impl CodeCache {
         }
         Ok(())
     }
-}
-
-fn make_private_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let about = fs::symlink_metadata(folder)?;
-    check_private(about.is_dir(), &about, folder)
-}
-
-/// What others could write is not the host's own.
-fn check_private(right_type: bool, about: &fs::Metadata, path: &Path) -> io::Result<()> {
-    let own = about.uid() == rustix::process::geteuid().as_raw();
-    if right_type && own && about.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    let why = format!("{} must belong to you and be closed to others", path.display());
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
-}
-
-fn read_or_make_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
-    match open_no_follow(path) {
-        Ok(mut file) => {
-            let about = file.metadata()?;
-            check_private(about.is_file(), &about, path)?;
-            let mut key = [0; KEY_BYTES];
-            file.read_exact(&mut key)?;
-            Ok(key)
-        }
-        Err(err) if err.kind() == io::ErrorKind::NotFound => make_key(path),
-        Err(err) => Err(err),
-    }
-}
-
-/// Writes a new key beside its place and puts it there whole. Where another process was faster, its key is taken.
-fn make_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
-    let mut key = [0; KEY_BYTES];
-    rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())?;
-    let draft = path.with_extension(format!("{}.{}.draft", std::process::id(), to_hex(&key[..4])));
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?.write_all(&key)?;
-    let linked = fs::hard_link(&draft, path);
-    fs::remove_file(&draft)?;
-    match linked {
-        Ok(()) => Ok(key),
-        Err(err) if err.kind() == io::ErrorKind::AlreadyExists => read_or_make_key(path),
-        Err(err) => Err(err),
-    }
-}
-
-fn open_no_follow(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
 }
 
 impl std::fmt::Debug for CodeCache {

@@ -1,8 +1,9 @@
 //! The time of this computer.
 
-use std::time::{Duration, Instant};
+use std::future::Future;
+use std::time::{Duration, Instant, SystemTime};
 
-use toolshelf_host::Clock;
+use toolshelf_host::{Clock, TaskClock};
 
 /// A monotonic clock; timers run on the Tokio runtime of the thread.
 #[derive(Debug, Clone, Copy)]
@@ -34,5 +35,17 @@ impl Clock for HostClock {
             tokio::time::sleep(Duration::from_millis(ms.into())).await;
             then();
         });
+    }
+}
+
+impl TaskClock for HostClock {
+    fn unix_ms(&self) -> u64 {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        since.map_or(0, |since| since.as_millis() as u64)
+    }
+
+    /// Takes its timer back when it is dropped.
+    fn sleep(&self, ms: u32) -> impl Future<Output = ()> {
+        tokio::time::sleep(Duration::from_millis(ms.into()))
     }
 }

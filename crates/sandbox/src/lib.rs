@@ -9,6 +9,8 @@
 //! | [`engine`] | wasmtime: how modules are compiled and how one call runs, as plain functions |
 //! | [`process`] | the single-use worker process: starting, shutting in, handing over, ending; the [`Executor`] |
 //! | [`cache`] | compiled code on disk, authenticated |
+//! | [`folder`] | a folder out of which nothing is read or written |
+//! | [`private`] | files and folders of the host's own |
 //! | [`store`] | shelves in folders, and the built-in one |
 //! | [`clock`] | the time of this computer |
 //!
@@ -20,7 +22,9 @@ compile_error!("worker processes are started, shut in and ended by Unix means");
 pub mod cache;
 pub mod clock;
 pub mod engine;
+pub mod folder;
 mod native;
+pub mod private;
 pub mod process;
 pub mod store;
 

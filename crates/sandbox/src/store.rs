@@ -1,20 +1,17 @@
 //! Shelves in folders of this computer, and the one that comes with the program.
 //!
-//! Every call reads its module from the folder again. No link is followed on the way: a file is opened segment by
-//! segment, each inside the one before, so that nothing outside of the folder is ever read, whoever changes the folder
-//! meanwhile. What is no plain file is not read, and a size is checked before anything is.
+//! Every call reads its module from the folder again, by the rules of [`folder`](crate::folder).
 
 use std::collections::HashSet;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
-use rustix::io::Errno;
 use toolshelf_core::limits::{MANIFEST_MAX_BYTES, WASM_MODULE_MAX_BYTES};
 use toolshelf_core::manifest::{MANIFEST_FILE, Manifest, ManifestFault};
 use toolshelf_core::refusal::{Code, Refusal, cut};
 use toolshelf_core::shelf::{FileFault, Hashed};
 use toolshelf_host::ShelfStore;
+
+use crate::folder::{self, FolderFault};
 
 /// Key of the built-in shelf. Keys of folders are paths.
 pub const BUILTIN: &str = "builtin";
@@ -129,39 +126,14 @@ pub fn read_manifest(folder: &Path) -> Result<Vec<u8>, Refusal> {
     Folder { key: String::new(), path: folder.to_owned() }.manifest()
 }
 
-/// Why a file of a folder was not read.
-#[derive(Debug, thiserror::Error)]
-enum ReadFault {
-    #[error("it is not there")]
-    Missing,
-    #[error("it is {0} bytes")]
-    TooLarge(u64),
-    #[error("it, or a folder on the way, is a link, which is not followed")]
-    Link,
-    #[error("it is no plain file")]
-    NoFile,
-    #[error("{0}")]
-    Io(io::Error),
-}
-
-impl From<ReadFault> for FileFault {
-    fn from(fault: ReadFault) -> Self {
-        match fault {
-            ReadFault::Missing => Self::Missing,
-            ReadFault::TooLarge(bytes) => Self::TooLarge(bytes),
-            other => Self::Unreadable(other.to_string()),
-        }
-    }
-}
-
 impl Folder {
     fn manifest(&self) -> Result<Vec<u8>, Refusal> {
         let shown = cut(&self.path.to_string_lossy(), 200);
         self.read(MANIFEST_FILE, MANIFEST_MAX_BYTES).map_err(|fault| match fault {
-            ReadFault::Missing => {
+            FolderFault::Missing => {
                 Refusal::new(Code::ShelfUnavailable, format!("there is no {MANIFEST_FILE} in {shown:?}"))
             }
-            ReadFault::TooLarge(bytes) => ManifestFault::TooLarge(bytes).into(),
+            FolderFault::TooLarge(bytes) => ManifestFault::TooLarge(bytes).into(),
             other => Refusal::new(
                 Code::ShelfUnreadable,
                 format!("{MANIFEST_FILE} in {shown:?} cannot be read: {other}"),
@@ -170,39 +142,8 @@ impl Folder {
     }
 
     /// Reads a file of at most `most` bytes. `path` has only plain segments.
-    fn read(&self, path: &str, most: usize) -> Result<Vec<u8>, ReadFault> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut at = openat(CWD, &self.path, flags | OFlags::DIRECTORY, Mode::empty())?;
-        let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-        for segment in folders.split('/').filter(|segment| !segment.is_empty()) {
-            at = openat(&at, segment, flags | OFlags::DIRECTORY, Mode::empty())?;
-        }
-        // Opening a pipe or a device must not wait for anybody.
-        let file = openat(&at, name, flags | OFlags::NONBLOCK, Mode::empty())?;
-        let about = fstat(&file)?;
-        if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
-            return Err(ReadFault::NoFile);
-        }
-        let bytes = u64::try_from(about.st_size).unwrap_or_default();
-        if bytes > most as u64 {
-            return Err(ReadFault::TooLarge(bytes));
-        }
-        // A file that grows meanwhile is read no further than one byte beyond the bound.
-        let mut content = Vec::with_capacity(bytes as usize + 1);
-        let read = std::fs::File::from(file).take(most as u64 + 1).read_to_end(&mut content);
-        let read = read.map_err(ReadFault::Io)?;
-        if read > most { Err(ReadFault::TooLarge(read as u64)) } else { Ok(content) }
-    }
-}
-
-impl From<Errno> for ReadFault {
-    fn from(errno: Errno) -> Self {
-        match errno {
-            Errno::NOENT => Self::Missing,
-            // Linux answers "not a directory" for a link where a folder is wanted.
-            Errno::LOOP | Errno::MLINK | Errno::NOTDIR => Self::Link,
-            other => Self::Io(other.into()),
-        }
+    fn read(&self, path: &str, most: usize) -> Result<Vec<u8>, FolderFault> {
+        folder::Folder::open(&self.path)?.read(path, most)
     }
 }
 
@@ -222,43 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_folders_is_read_and_one_that_is_not_there_is_missing() {
+    fn a_shelf_that_was_replaced_by_a_link_is_not_read() {
         let (_dir, folder) = folder();
         assert_eq!(folder.read("a/b/tool.wasm", 5).unwrap(), b"bytes");
-        assert!(matches!(folder.read("a/b/other.wasm", 5), Err(ReadFault::Missing)));
-        assert!(matches!(folder.read("a/c/tool.wasm", 5), Err(ReadFault::Missing)));
-    }
-
-    #[test]
-    fn one_byte_above_the_bound_is_not_read() {
-        let (_dir, folder) = folder();
-        assert!(matches!(folder.read("a/b/tool.wasm", 4), Err(ReadFault::TooLarge(5))));
-    }
-
-    #[test]
-    fn no_link_is_followed_wherever_it_leads() {
-        let (_dir, folder) = folder();
-        let outside = tempfile::tempdir().unwrap();
-        fs::write(outside.path().join("tool.wasm"), b"other").unwrap();
-        symlink(outside.path().join("tool.wasm"), folder.path.join("file")).unwrap();
-        symlink(outside.path(), folder.path.join("folder")).unwrap();
-        symlink("a/b/tool.wasm", folder.path.join("inside")).unwrap();
-        for path in ["file", "folder/tool.wasm", "inside"] {
-            assert!(matches!(folder.read(path, 100), Err(ReadFault::Link)), "{path}");
-        }
-        let whole = outside.path().join("shelf");
+        let other = tempfile::tempdir().unwrap();
+        let whole = other.path().join("shelf");
         symlink(&folder.path, &whole).unwrap();
         let replaced = Folder { key: String::new(), path: whole };
-        assert!(matches!(replaced.read("a/b/tool.wasm", 100), Err(ReadFault::Link)));
-    }
-
-    #[test]
-    fn what_is_no_plain_file_is_refused_at_once() {
-        let (_dir, folder) = folder();
-        let pipe = folder.path.join("pipe");
-        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
-        assert!(matches!(folder.read("pipe", 100), Err(ReadFault::NoFile)));
-        assert!(matches!(folder.read("a", 100), Err(ReadFault::NoFile)));
+        assert!(matches!(replaced.read("a/b/tool.wasm", 100), Err(FolderFault::Link)));
     }
 
     #[test]

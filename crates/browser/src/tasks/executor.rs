@@ -2,15 +2,15 @@
 
 use futures::FutureExt as _;
 use futures::future::{Either, select};
-use serde_json::json;
-use toolshelf_core::abi::Abi;
+use toolshelf_core::RootDescriptor;
+use toolshelf_core::abi::{Abi, Input};
+use toolshelf_core::call::Answer;
 use toolshelf_core::placement::Placement;
 use toolshelf_core::refusal::{Code, Refusal};
-use toolshelf_core::task::tool_call::answer_text;
-use toolshelf_core::task::{Source, TaskInput, ToolCall};
-use toolshelf_core::{Digest, RootDescriptor};
-use toolshelf_host::TaskExecutor;
+use toolshelf_core::task::TaskInput;
 use toolshelf_host::task_ports::{Check, RunFault, TaskRun, Terms};
+use toolshelf_host::tool_task::{check_tool, run_tool};
+use toolshelf_host::{TaskExecutor, ToolSite};
 
 use super::MODEL_AGENT;
 use super::folders::Folders;
@@ -32,16 +32,9 @@ impl PageExecutor {
         Self { shelf, folders, model }
     }
 
-    fn abi(&self, agent: &str) -> Result<Abi, Refusal> {
-        self.shelf.known_abi(agent).ok_or_else(|| {
-            let why = format!("no tool of the shelves that can be called is named {agent:?}");
-            Refusal::new(Code::UnknownTool, why)
-        })
-    }
-
     /// Whether a tool takes the task; answers how it would be executed.
     pub(crate) fn check_tool(&self, input: &TaskInput) -> Result<String, Refusal> {
-        ToolCall::read(self.abi(&input.agent)?, &input.task)?;
+        check_tool(self, input)?;
         Ok(["the shelf's tool ", &input.agent, " in a worker of its own"].concat())
     }
 
@@ -52,28 +45,28 @@ impl PageExecutor {
         root: &RootDescriptor,
         note: &dyn Fn(&str),
     ) -> Result<String, Refusal> {
-        let agent = &input.agent;
-        let abi = self.abi(agent)?;
-        let call = ToolCall::read(abi, &input.task)?;
-        let (mut arguments, mut inputs) = (Vec::new(), Vec::new());
-        for (input, source) in abi.layout().inputs.iter().zip(call.inputs) {
-            let bytes = match source {
-                Source::Text(text) => text.into_bytes(),
-                Source::File(path) => {
-                    note(&["Reading ", &path].concat());
-                    self.folders.read(root, &path, input).await?
-                }
-            };
-            inputs.push(bytes.clone());
-            arguments.push((input.arguments[0].to_owned(), bytes));
-        }
-        note(&["Running ", agent].concat());
-        let answer = answer_text(&self.shelf.call(agent, arguments).await?, inputs);
-        let Some(out) = call.out else { return Ok(answer) };
-        note(&["Writing ", &out].concat());
-        self.folders.write(root, &out, answer.as_bytes()).await?;
-        let digest = Digest::of(answer.as_bytes()).to_string();
-        Ok(json!({ "out": out, "bytes": answer.len(), "sha256": digest }).to_string())
+        run_tool(self, input, root, note).await
+    }
+}
+
+impl ToolSite for PageExecutor {
+    fn abi(&self, tool: &str) -> Result<Abi, Refusal> {
+        self.shelf.known_abi(tool).ok_or_else(|| {
+            let why = format!("no tool of the shelves that can be called is named {tool:?}");
+            Refusal::new(Code::UnknownTool, why)
+        })
+    }
+
+    async fn call(&self, tool: &str, arguments: Vec<(String, Vec<u8>)>) -> Result<Answer, Refusal> {
+        self.shelf.call(tool, arguments).await
+    }
+
+    async fn read(&self, root: &RootDescriptor, path: &str, input: &Input) -> Result<Vec<u8>, Refusal> {
+        self.folders.read(root, path, input).await
+    }
+
+    async fn write(&self, root: &RootDescriptor, path: &str, bytes: &[u8]) -> Result<(), Refusal> {
+        self.folders.write(root, path, bytes).await
     }
 }
 

@@ -74,7 +74,8 @@ pub const DATABASE: &str = "toolshelf-tasks";
 
 /// Who delegates from the page: the person in front of it.
 const OWNER: &str = "page";
-/// So many rows are read at a time where a filter passes over some.
+
+/// So many rows are read at a time where all are gone through.
 const BATCH: usize = 200;
 
 type Host = TaskHost<PagePlatform<PageExecutor, Folders>>;
@@ -212,33 +213,12 @@ impl Tasks {
     /// # Errors
     /// [`Code::TaskAuditUnavailable`] when the journal cannot be read.
     pub async fn list(&self, filter: Filter, before: Option<u64>, limit: usize) -> Result<Page, Refusal> {
-        let mut page = Page { rows: Vec::new(), next: before };
-        loop {
-            let wanted = limit - page.rows.len();
-            // What is not filtered is read in one go.
-            let batch = if filter == Filter::All { wanted } else { BATCH };
-            let Batch { tasks, next } = self.recent(page.next, batch).await?;
-            page.next = next;
-            for listed in tasks {
-                if filter.admits(listed.view.state) {
-                    page.next = Some(listed.position);
-                    page.rows.push(self.row(listed));
-                    if page.rows.len() == limit {
-                        return Ok(page);
-                    }
-                }
-            }
-            page.next = next;
-            if next.is_none() {
-                self.note_damage().await;
-                return Ok(page);
-            }
-        }
-    }
-
-    async fn recent(&self, before: Option<u64>, limit: usize) -> Result<Batch, Refusal> {
         let caller = Caller::new(OWNER, "");
-        self.host()?.recent(&caller, before, limit).boxed_local().await
+        let Batch { tasks, next } = self.host()?.list(&caller, filter, before, limit).boxed_local().await?;
+        if next.is_none() {
+            self.note_damage().await;
+        }
+        Ok(Page { rows: tasks.into_iter().map(|listed| self.row(listed)).collect(), next })
     }
 
     fn row(&self, listed: Listed) -> Row {
@@ -263,7 +243,8 @@ impl Tasks {
     /// # Errors
     /// [`Code::TaskNotFound`] and [`Code::TaskAuditUnavailable`].
     pub async fn detail(&self, position: u64) -> Result<Detail, Refusal> {
-        let batch = self.recent(Some(position + 1), 1).await?;
+        let caller = Caller::new(OWNER, "");
+        let batch = self.host()?.recent(&caller, Some(position + 1), 1).boxed_local().await?;
         let listed = batch.tasks.into_iter().find(|listed| listed.position == position);
         let listed = listed.ok_or_else(|| {
             Refusal::new(Code::TaskNotFound, "the journal has no such task; it may have been cleared")

@@ -8,7 +8,7 @@
 //! | [`view`] | what the owner of a task is shown |
 //! | [`listing`] | lists of tasks for their owner, in their wire forms |
 //! | [`tool_call`] | what a task asks of a shelf tool |
-//! | [`time`] | how moments are written |
+//! | [`time`] | how moments are written and read |
 
 pub mod input;
 pub mod listing;

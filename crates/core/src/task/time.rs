@@ -1,4 +1,4 @@
-//! How moments are written: ISO 8601 in UTC with milliseconds, as `Date.prototype.toISOString` does.
+//! How moments are written and read: ISO 8601 in UTC with milliseconds, as `Date.prototype.toISOString` does.
 
 /// The latest moment that has four digits for its year: the last millisecond of 9999.
 const LATEST_MS: u64 = 253_402_300_799_999;
@@ -28,6 +28,34 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
+/// The moment that [`iso_time`] has written as `text`; `None` for any other text.
+#[must_use]
+pub fn unix_ms(text: &str) -> Option<u64> {
+    const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
+    let text: &[u8; 24] = text.as_bytes().try_into().ok()?;
+    let fits = |(byte, form): (&u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == form };
+    if !text.iter().zip(FORM).all(fits) {
+        return None;
+    }
+    let number = |from: usize, to: usize| {
+        text[from..to].iter().fold(0_u64, |number, digit| 10 * number + u64::from(digit - b'0'))
+    };
+    let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
+    let (hour, minute, second) = (number(11, 13), number(14, 16), number(17, 19));
+    if year < 1970 || !(1..=12).contains(&month) || day == 0 || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    // As in `date`: years from March.
+    let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days =
+        365 * years + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day - 1 - 719_468;
+    // The 31st of a shorter month is no day.
+    if date(days) != (year, month, day) {
+        return None;
+    }
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000 + number(20, 23))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +75,33 @@ mod tests {
         ];
         for (unix_ms, text) in known {
             assert_eq!(iso_time(unix_ms), text);
+            assert_eq!(super::unix_ms(text), Some(unix_ms.min(LATEST_MS)));
+        }
+    }
+
+    #[test]
+    fn every_moment_is_read_back_and_no_other_text_is_one() {
+        for day in 0..200_000 {
+            let moment = day * 86_400_000 + day * 431 % 86_400_000;
+            assert_eq!(unix_ms(&iso_time(moment)), Some(moment));
+        }
+        for text in [
+            "",
+            "2026-01-01",
+            "2026-01-01T00:00:00.000z",
+            "2026-01-01T00:00:00.00é",
+            "2026-13-01T00:00:00.000Z",
+            "2026-00-01T00:00:00.000Z",
+            "2026-02-29T00:00:00.000Z",
+            "2026-01-00T00:00:00.000Z",
+            "2026-01-32T00:00:00.000Z",
+            "2026-01-01T24:00:00.000Z",
+            "2026-01-01T00:60:00.000Z",
+            "2026-01-01T00:00:60.000Z",
+            "1969-12-31T23:59:59.999Z",
+            "0000-03-01T00:00:00.000Z",
+        ] {
+            assert_eq!(unix_ms(text), None, "{text:?}");
         }
     }
 

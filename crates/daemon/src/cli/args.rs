@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 
+use super::task::Deadline;
+
 const MORE_HELP: &str = "\
 Examples:
   toolshelf call hash --input abc
@@ -24,6 +26,7 @@ Settings (environment variables; an empty one counts as unset):
   TOOLSHELF_SHELF_DIR   the folder of the shelf (also read: VOICEBOX_WASM_SHELF_DIR)
   TOOLSHELF_CACHE_DIR   the folder of compiled code; it may be deleted at any time
   TOOLSHELF_DATA_DIR    the folder of this host's keys, and of the shelf where no other is set
+  TOOLSHELF_CONFIG      the file toolshelf.toml: folders and agents of tasks
   NO_COLOR              no colours
 
 With nothing set up there are three built-in tools: hash, diff and diff-loose.";
@@ -84,6 +87,35 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// List or call what agents can call, with what its calls took
+    ///
+    /// Asks the companion that runs (`toolshelf serve`), or this process where none does.
+    #[command(subcommand)]
+    Ext(Ext),
+    /// Hand over work, watch it, cancel it
+    ///
+    /// A task is given to a tool of the shelf, or to an agent of toolshelf.toml, and works in a folder. Every change of
+    /// it is written to that folder's journal, `.audit`, before anything else happens. It is run by the companion that
+    /// serves the folder (`toolshelf serve`), or in the foreground by this command.
+    #[command(after_help = "Examples:\n  toolshelf task delegate hash abc\n  \
+        toolshelf task delegate diff --file a=old.txt --file b=new.txt --out changes.patch\n  \
+        toolshelf task list\n  toolshelf task cancel 3f2a91c0")]
+    Task {
+        /// The folder that tasks work in; by default this one, or that of the task
+        #[arg(long, global = true, value_name = "DIR")]
+        root: Option<PathBuf>,
+        #[command(subcommand)]
+        command: Task,
+    },
+    /// Answer frames on the standard input, for a parent process
+    ///
+    /// One JSON object a line: {"id": 1, "command": "delegate_task", "args": {...}}. Answers are lines with the same id.
+    /// Ends when its input does; what still runs then is ended.
+    Stdio {
+        /// A folder that tasks may work in; the first is the one for tasks that name none. By default this one
+        #[arg(long = "root", value_name = "DIR", default_value = ".")]
+        roots: Vec<PathBuf>,
+    },
     /// Check this computer: how calls are shut in here, the cache, the settings
     Doctor,
     /// Print a script that completes commands in a shell
@@ -113,6 +145,80 @@ pub(crate) struct Call {
     /// The file that holds the new text
     #[arg(long, value_name = "FILE", requires = "a")]
     pub(crate) b: Option<PathBuf>,
+}
+
+/// What to do with extensions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ext {
+    /// List what can be called: digest, ABI, imports, and what its calls took
+    List,
+    /// Call one with arguments
+    #[command(after_help = "Example:\n  toolshelf ext call diff a=old b=new")]
+    Call {
+        /// The tool
+        name: String,
+        /// Its arguments, as name=text
+        args: Vec<String>,
+    },
+}
+
+/// What to do with tasks. A task is named by its address, or by the short name that `list` shows.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Hand over work, and wait for its end
+    Delegate(Delegate),
+    /// List the folder's tasks, the newest first
+    List {
+        /// Which: all, active, completed, unsuccessful
+        #[arg(long, default_value = "all")]
+        filter: String,
+        /// How many
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// Say where a task stands
+    Status {
+        /// The task
+        task: String,
+    },
+    /// Ask a task to stop
+    Cancel {
+        /// The task
+        task: String,
+    },
+    /// Wait for a task's end
+    Watch {
+        /// The task
+        task: String,
+    },
+}
+
+/// A task to be handed over.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Delegate {
+    /// The tool's id, or the agent's name
+    pub(crate) agent: String,
+    /// What is to be done; `-`, or nothing, for what is piped in
+    #[arg(conflicts_with_all = ["args", "files", "out"])]
+    pub(crate) text: Option<String>,
+    /// An argument of a tool, as text
+    #[arg(long = "arg", value_name = "NAME=TEXT")]
+    pub(crate) args: Vec<String>,
+    /// An argument of a tool, as a file of the folder
+    #[arg(long = "file", value_name = "NAME=PATH")]
+    pub(crate) files: Vec<String>,
+    /// The file of the folder that gets the answer
+    #[arg(long, value_name = "PATH")]
+    pub(crate) out: Option<String>,
+    /// How long it may take, such as 90s or 5m
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<Deadline>,
+    /// A name for this call: the same name again answers the same task
+    #[arg(long, value_name = "ID")]
+    pub(crate) call_id: Option<String>,
+    /// Do not wait for its end: print its address
+    #[arg(long)]
+    pub(crate) detach: bool,
 }
 
 #[cfg(test)]

@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde_json::json;
 use toolshelf_core::abi::{Abi, Input};
 use toolshelf_core::call::Answer;
+use toolshelf_core::live::{CallNotice, CallOrigin};
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_host::Reading;
 
 use super::args::Call;
+use super::companion;
 use super::files::{self, Found};
 use super::outcome::{Exit, Outcome};
 use super::script;
@@ -25,7 +28,13 @@ pub(crate) async fn run(folder: Option<PathBuf>, call: Call, style: Style) -> Re
         // The engine says why there is nothing to call.
         None => HashMap::new(),
     };
-    let answer = shelf.call(&call.tool, |name| inputs.get(name).cloned()).await?;
+    let start = Instant::now();
+    let answer = shelf.call(&call.tool, |name| inputs.get(name).cloned()).await;
+    let took = start.elapsed().as_secs_f64() * 1_000.0;
+    // Whoever watches the companion's shelf sees this call as well.
+    let given = ["input", "a", "b"].into_iter().filter_map(|name| inputs.get(name).cloned()).collect();
+    companion::notice(&CallNotice::of(&call.tool, &answer, given, took, CallOrigin::Cli)).await;
+    let answer = answer?;
     let text = shown(&answer, &inputs, style);
     Ok(Outcome { json: json!(answer), text, exit: Exit::Done })
 }

@@ -5,7 +5,9 @@
 mod args;
 mod build;
 mod call;
+mod companion;
 mod doctor;
+mod ext;
 mod files;
 mod inspect;
 mod list;
@@ -14,6 +16,8 @@ mod outcome;
 mod pin;
 mod script;
 mod show;
+mod stdio;
+mod task;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -64,6 +68,9 @@ async fn execute(
         Command::Inspect { file } => inspect::run(&file, style).await,
         Command::Pin { dir } => pin::run(&dir, style),
         Command::Build { file, output } => build::run(&file, output, style),
+        Command::Ext(command) => ext::run(shelf, command, style).await,
+        Command::Task { root, command } => task::run(shelf, root, command, style).await,
+        Command::Stdio { roots } => stdio::run(shelf, roots).await,
         Command::Doctor => doctor::run(shelf, style).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -77,6 +84,7 @@ async fn execute(
 fn print(result: &Result<Outcome, Refusal>, as_json: bool, style: Style) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match result {
+        Ok(outcome) if as_json && outcome.json.is_null() => {}
         Ok(outcome) if as_json => writeln!(out, "{}", outcome.json)?,
         Ok(outcome) => out.write_all(outcome.text.as_bytes())?,
         Err(refusal) if as_json => writeln!(out, "{}", json!(refusal))?,

@@ -8,7 +8,7 @@ use toolshelf_core::refusal::Code;
 /// What a command has to say.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// For programs.
+    /// For programs; null when there is nothing to print.
     pub(crate) json: Value,
     /// For people; whole lines.
     pub(crate) text: String,
@@ -19,6 +19,11 @@ pub(crate) struct Outcome {
 impl Outcome {
     pub(crate) fn done(json: Value, text: String) -> Self {
         Self { json, text, exit: Exit::Done }
+    }
+
+    /// The end of a command that has said all that it had to say.
+    pub(crate) fn silent() -> Self {
+        Self::done(Value::Null, String::new())
     }
 }
 
@@ -58,7 +63,12 @@ impl From<Code> for Exit {
             Code::ShelfUnavailable
             | Code::ShelfUnreadable
             | Code::FileUnavailable
-            | Code::StorageUnavailable => Self::Outside,
+            | Code::StorageUnavailable
+            | Code::TaskRootUnavailable
+            | Code::TaskAuditUnavailable
+            | Code::ConfigInvalid
+            | Code::ListenFailed
+            | Code::MachineUnreachable => Self::Outside,
             _ => Self::Refused,
         }
     }

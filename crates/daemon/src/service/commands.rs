@@ -4,17 +4,62 @@ use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use toolshelf_core::abi::Abi;
 use toolshelf_core::refusal::{Code, Refusal, cut};
+use toolshelf_core::task::listing::Filter;
+use toolshelf_host::{Caller, Wish};
 
 use super::{Service, Session};
 
 /// The key of an argument whose bytes are given in base64.
 const BASE64: &str = "base64";
 
+/// Tasks that are listed when nobody says how many, and at most.
+const LISTED: usize = 100;
+const LISTED_MAX: usize = 1_000;
+
+/// Which tasks to list.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ListTasks {
+    #[serde(default)]
+    filter: Filter,
+    before: Option<u64>,
+    limit: Option<usize>,
+}
+
+/// Which task to tell all of.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskDetail {
+    position: u64,
+}
+
+/// What a caller of `delegate_task` says beside the task itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Beside {
+    call_id: Option<String>,
+    root: Option<String>,
+    deadline_ms: Option<u32>,
+}
+
 impl Service {
-    /// Does what `name` asks for: `list_extensions`, `call_extension {name, …}`, or a call of the tool of that id.
+    /// Does what `name` asks for. A tool's id is a name as well, unless a command has it.
+    ///
+    /// | command | answer |
+    /// |---|---|
+    /// | `list_extensions` | the inventory |
+    /// | `call_extension {name, …}` | the tool's answer |
+    /// | `delegate_task {agent, task, callId, root?, deadlineMs?}` | `{ok, task, existing}` |
+    /// | `task_status {address}` | `{ok, task}` |
+    /// | `cancel_task {address}` | `{ok, state, observed}` |
+    /// | `list_tasks {filter?, before?, limit?}` | `{ok, rows, next}` |
+    /// | `task_detail {position}` | `{ok, detail}` |
+    /// | `environment` | `{ok, environment}` |
     ///
     /// # Errors
     /// The refusal of what was asked for.
@@ -30,12 +75,50 @@ impl Service {
                 let (tool, args) = extension_call(args)?;
                 Ok(json!(self.call_tool(&tool, &args, session.from).await?))
             }
+            "delegate_task" => {
+                let (task, caller) = self.delegation(args, session)?;
+                Ok(json!(self.machine().call(name, &task, &caller).await?))
+            }
+            "task_status" | "cancel_task" => {
+                let (args, caller) = (Value::Object(args.clone()), Caller::new(&*session.owner, ""));
+                Ok(json!(self.machine().call(name, &args, &caller).await?))
+            }
+            "list_tasks" => {
+                let ListTasks { filter, before, limit } = read(args)?;
+                let limit = limit.unwrap_or(LISTED).clamp(1, LISTED_MAX);
+                let page = self.machine().list(&session.owner, filter, before, limit).await?;
+                Ok(json!({ "ok": true, "rows": page.rows, "next": page.next }))
+            }
+            "task_detail" => {
+                let TaskDetail { position } = read(args)?;
+                let detail = self.machine().detail(&session.owner, position).await?;
+                Ok(json!({ "ok": true, "detail": detail }))
+            }
+            "environment" => Ok(json!({ "ok": true, "environment": self.machine().environment() })),
             _ => {
                 texts_only(args)?;
                 Ok(json!(self.call_tool(name, args, session.from).await?))
             }
         }
     }
+
+    /// The task that is to be delegated, and its caller with what is wished beside it.
+    fn delegation(&self, args: &Map<String, Value>, session: &Session) -> Result<(Value, Caller), Refusal> {
+        let mut task = args.clone();
+        let names = ["callId", "root", "deadlineMs"];
+        let beside =
+            names.into_iter().filter_map(|name| Some((name.to_owned(), task.remove(name)?))).collect();
+        let Beside { call_id, root, deadline_ms } = read(&beside)?;
+        let root = Some(self.machine().root(root.as_deref())?);
+        let caller = Caller { owner: Some(session.owner.clone()), call_id, wish: Wish { root, deadline_ms } };
+        Ok((Value::Object(task), caller))
+    }
+}
+
+/// Reads the arguments of a command.
+fn read<T: DeserializeOwned>(args: &Map<String, Value>) -> Result<T, Refusal> {
+    serde_json::from_value(Value::Object(args.clone()))
+        .map_err(|err| Refusal::new(Code::InvalidArgument, cut(&err.to_string(), 120)))
 }
 
 /// The tool that `call_extension` names, and the arguments for it.

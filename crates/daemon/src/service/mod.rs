@@ -23,12 +23,15 @@ use toolshelf_core::declare::{RESERVED_NAMES, live_tool_declarations};
 use toolshelf_core::inventory::inventory;
 use toolshelf_core::live::{CallNotice, CallOrigin};
 use toolshelf_core::placement::Placement;
-use toolshelf_core::refusal::Refusal;
+use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::shelf::Tool;
 use toolshelf_core::task::TaskView;
 use toolshelf_host::Reading;
 
 use self::latency::Latencies;
+use crate::config::Config;
+use crate::machine::{Machine, MachineOptions};
+use crate::settings;
 use crate::shelf::Shelf;
 
 /// Who all callers are that hold this computer's token, use its command line or started this program.
@@ -44,15 +47,25 @@ pub(crate) struct Service {
 
 struct Inner {
     shelf: Rc<Shelf>,
+    machine: Machine,
+    watchers: Rc<Watchers>,
+}
+
+/// Those who watch, and what is counted of what they hear.
+struct Watchers {
     events: broadcast::Sender<Event>,
     latencies: RefCell<Latencies>,
 }
 
-/// What a companion is made of.
-#[derive(Debug)]
+/// What a companion is made of, where that is not what the settings say.
+#[derive(Debug, Default)]
 pub(crate) struct ServiceOptions {
-    /// The folder of the shelf that the caller names.
+    /// The folder of the shelf.
     pub(crate) shelf: Option<PathBuf>,
+    /// The folder of keys.
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Folders that tasks may work in, before those of `toolshelf.toml`.
+    pub(crate) roots: Vec<PathBuf>,
 }
 
 /// Who asks.
@@ -81,14 +94,47 @@ pub(crate) enum Event {
 }
 
 impl Service {
-    /// The companion over this computer's shelf.
+    /// The companion over this computer's shelf and folders.
     ///
     /// # Errors
-    /// When no worker can be started.
+    /// When no worker can be started, `toolshelf.toml` cannot be read, or tasks cannot be sealed here.
     pub(crate) async fn open(options: ServiceOptions) -> Result<Self, Refusal> {
-        let shelf = Rc::new(crate::shelf::for_many_calls(options.shelf)?);
-        let events = broadcast::Sender::new(EVENTS_KEPT);
-        Ok(Self { inner: Rc::new(Inner { shelf, events, latencies: RefCell::default() }) })
+        let ServiceOptions { shelf, data_dir, mut roots } = options;
+        let shelf = Rc::new(crate::shelf::for_many_calls(shelf)?);
+        let data_dir = data_dir.or_else(settings::data_dir).ok_or_else(|| {
+            let why = "there is no home folder for keys; set TOOLSHELF_DATA_DIR";
+            Refusal::new(Code::TaskEnvironmentUnverified, why)
+        })?;
+        let config = Config::load()?;
+        roots.extend(config.roots);
+        let watchers =
+            Rc::new(Watchers { events: broadcast::Sender::new(EVENTS_KEPT), latencies: RefCell::default() });
+        let (calls, updates) = (Rc::clone(&watchers), Rc::clone(&watchers));
+        let machine = Machine::open(MachineOptions {
+            data_dir,
+            roots,
+            agents: config.agents,
+            shelf: Rc::clone(&shelf),
+            on_call: Rc::new(move |tool, result, took_ms| {
+                // A task's inputs are its own; what comes of them is told without them.
+                calls.tell(Event::Call(CallNotice::of(tool, result, Vec::new(), took_ms, CallOrigin::Task)));
+            }),
+            on_update: Rc::new(move |owner, view| {
+                updates.tell(Event::Task { owner: owner.to_owned(), view: Box::new(view.clone()) });
+            }),
+        })
+        .await?;
+        Ok(Self { inner: Rc::new(Inner { shelf, machine, watchers }) })
+    }
+
+    /// The tasks of this computer.
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.inner.machine
+    }
+
+    /// Ends all that runs, and waits until that is written.
+    pub(crate) async fn shut_down(&self) {
+        self.inner.machine.shut_down().await;
     }
 
     /// The shelf.
@@ -119,7 +165,7 @@ impl Service {
     /// As [`readings`](Self::readings).
     pub(crate) async fn inventory(&self) -> Result<Value, Refusal> {
         let readings = self.readings().await?;
-        let latencies = self.inner.latencies.borrow();
+        let latencies = self.inner.watchers.latencies.borrow();
         Ok(inventory(Placement::Machine, tools(&readings), |id| latencies.of(id)))
     }
 
@@ -170,16 +216,22 @@ impl Service {
 
     /// What watchers hear from now on.
     pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
-        self.inner.events.subscribe()
+        self.inner.watchers.events.subscribe()
     }
 
     /// Tells watchers. A call counts as one of its tool.
     pub(crate) fn tell(&self, event: Event) {
+        self.inner.watchers.tell(event);
+    }
+}
+
+impl Watchers {
+    fn tell(&self, event: Event) {
         if let Event::Call(notice) = &event {
-            self.inner.latencies.borrow_mut().note(notice);
+            self.latencies.borrow_mut().note(notice);
         }
         // Nobody may be watching.
-        let _ = self.inner.events.send(event);
+        let _ = self.events.send(event);
     }
 }
 

@@ -6,6 +6,8 @@
     reason = "each test binary uses a part of it, and says where it cannot go on"
 )]
 
+pub(crate) mod stdio;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::future::Future;

@@ -33,8 +33,9 @@ use std::rc::Rc;
 
 use serde_json::Value;
 use toolshelf_core::refusal::{Code, Refusal, cut};
+use toolshelf_core::task::listing::Filter;
 use toolshelf_core::task::time::iso_time;
-use toolshelf_core::task::{TaskRecord, TaskState};
+use toolshelf_core::task::{TaskRecord, TaskState, TaskView};
 
 use crate::task_ports::{Journal as _, JournalFault, Placed, TaskClock as _, TaskPlatform};
 
@@ -62,6 +63,9 @@ pub use reply::{Batch, Caller, Listed, Reply, Wish};
 
 /// The tools of a task host.
 pub const TASK_TOOLS: [&str; 3] = ["delegate_task", "task_status", "cancel_task"];
+
+/// So many tasks are read at a time where a filter passes over some.
+const FILTERED_AT_A_TIME: usize = 200;
 
 /// The host. Clones share it.
 pub struct TaskHost<P: TaskPlatform> {
@@ -139,12 +143,29 @@ impl<P: TaskPlatform> TaskHost<P> {
         }
     }
 
-    /// Reads again what is written about a task that runs here, such as another life's request to cancel it. For
-    /// platforms that hear when another life has written.
+    /// Tasks of which more may come: their executors have not settled, or the journal has not taken their ends.
+    #[must_use]
+    pub fn unfinished_tasks(&self) -> usize {
+        self.inner.tasks.borrow().len()
+    }
+
+    /// What the owner of a task that runs here is shown, without a look into the journal.
+    #[must_use]
+    pub fn view(&self, address: &str) -> Option<TaskView> {
+        self.inner.active(address).map(|task| task.view())
+    }
+
+    /// Reads again what is written about a task that runs here, such as another life's request to cancel it, and tells
+    /// the platform when that has changed its state. For platforms that hear when another life has written.
     pub async fn heed(&self, address: &str) {
-        if let Some(task) = self.inner.active(address) {
-            let _ = task.refresh(self.inner.platform.journal()).await;
-            self.inner.forget_if_done(&task);
+        let inner = &self.inner;
+        if let Some(task) = inner.active(address) {
+            let before = task.state();
+            let _ = task.refresh(inner.platform.journal()).await;
+            if task.state() != before {
+                inner.platform.updated(&task.record().owner, &task.view());
+            }
+            inner.forget_if_done(&task);
         }
     }
 
@@ -164,6 +185,37 @@ impl<P: TaskPlatform> TaskHost<P> {
             }
         }
         Ok(Batch { tasks, next })
+    }
+
+    /// Up to `limit` of the caller's tasks that `filter` admits, the newest first, from `before` on downwards.
+    ///
+    /// # Errors
+    /// As [`recent`](Self::recent).
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        filter: Filter,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Batch, Refusal> {
+        let mut listed = Batch { tasks: Vec::new(), next: before };
+        loop {
+            let wanted = limit - listed.tasks.len();
+            // What is not filtered is read in one go.
+            let batch = if filter == Filter::All { wanted } else { FILTERED_AT_A_TIME };
+            let Batch { tasks, next } = self.recent(caller, listed.next, batch).await?;
+            for task in tasks.into_iter().filter(|task| filter.admits(task.view.state)) {
+                listed.next = Some(task.position);
+                listed.tasks.push(task);
+                if listed.tasks.len() == limit {
+                    return Ok(listed);
+                }
+            }
+            listed.next = next;
+            if next.is_none() {
+                return Ok(listed);
+            }
+        }
     }
 }
 

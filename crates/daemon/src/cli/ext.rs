@@ -1,0 +1,102 @@
+//! `toolshelf ext`: what can be called, as agents see it.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+use toolshelf_core::live::CallOrigin;
+use toolshelf_core::refusal::{Code, Refusal, cut};
+
+use super::args::Ext;
+use super::companion;
+use super::outcome::Outcome;
+use super::show::{Style, printable, table};
+use crate::service::{OWNER, Service, ServiceOptions, Session};
+
+/// Lists or calls extensions: at the companion that runs, or here.
+pub(crate) async fn run(shelf: Option<PathBuf>, command: Ext, style: Style) -> Result<Outcome, Refusal> {
+    match command {
+        Ext::List => {
+            let answer = ask(shelf, "list_extensions", json!({})).await?;
+            let text = shown(&answer, style);
+            Ok(Outcome::done(answer, text))
+        }
+        Ext::Call { name, args } => {
+            let mut call = arguments(&args)?;
+            call.insert("name".to_owned(), name.into());
+            let answer = ask(shelf, "call_extension", Value::Object(call)).await?;
+            let text = format!("{}\n", answer["output"].as_str().unwrap_or_default());
+            Ok(Outcome::done(answer, text))
+        }
+    }
+}
+
+async fn ask(shelf: Option<PathBuf>, command: &str, args: Value) -> Result<Value, Refusal> {
+    if shelf.is_none()
+        && let Some(mut running) = companion::running().await
+    {
+        return running.client.ask(command, &args).await;
+    }
+    let service = Service::open(ServiceOptions { shelf, ..ServiceOptions::default() }).await?;
+    let session = Session { owner: OWNER.to_owned(), from: CallOrigin::Cli };
+    let args = args.as_object().cloned().unwrap_or_default();
+    let answer = service.command(command, &args, &session).await;
+    service.shut_down().await;
+    answer
+}
+
+/// `name=text` pairs.
+fn arguments(pairs: &[String]) -> Result<Map<String, Value>, Refusal> {
+    let mut args = Map::new();
+    for pair in pairs {
+        let (name, text) = pair.split_once('=').ok_or_else(|| {
+            Refusal::new(Code::InvalidArgument, format!("`{}` must be of the form name=text", cut(pair, 60)))
+        })?;
+        args.insert(name.to_owned(), text.into());
+    }
+    Ok(args)
+}
+
+fn shown(inventory: &Value, style: Style) -> String {
+    let mut rows = vec![
+        ["TOOL", "ABI", "DIGEST", "IMPORTS", "CALLS", "LAST", "MEDIAN", "DESCRIPTION"]
+            .map(String::from)
+            .to_vec(),
+    ];
+    for extension in inventory["extensions"].as_array().into_iter().flatten() {
+        for tool in extension["toolDetails"].as_array().into_iter().flatten() {
+            let text = |name: &str| printable(tool[name].as_str().unwrap_or("-"));
+            let latency = &tool["latency"];
+            let ms = |name: &str| {
+                latency[name].as_f64().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"))
+            };
+            rows.push(vec![
+                text("name"),
+                text("abi"),
+                cut(&text("digest"), 12),
+                tool["imports"].to_string(),
+                latency["calls"].as_u64().unwrap_or(0).to_string(),
+                ms("lastMs"),
+                ms("medianMs"),
+                cut(&text("description"), 60),
+            ]);
+        }
+    }
+    let mut text = table(&rows, style);
+    for failed in inventory["failedLoads"].as_array().into_iter().flatten() {
+        let part = |name: &str| printable(failed[name].as_str().unwrap_or("-"));
+        text.push_str(&format!("  {}: {}: {}\n", part("id"), style.bad(&part("refused")), part("why")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_pairs_and_a_text_may_have_equal_signs() {
+        let args = arguments(&["a=x=y".to_owned(), "b=".to_owned()]).unwrap();
+        assert_eq!((&args["a"], &args["b"]), (&json!("x=y"), &json!("")));
+        assert_eq!(arguments(&["a".to_owned()]).unwrap_err().code, Code::InvalidArgument);
+    }
+}
