@@ -24,6 +24,7 @@
 //! | [`root`] | the folder that a task works in, and who reaches it |
 //! | [`task`] | what is asked, what is recorded, and how a log becomes a record and a view |
 //! | [`live`] | what a companion tells of itself, and the frames of its live session |
+//! | [`resolver`] | what a person typed as the call of a tool, without a model |
 //! | [`address`] | sealed addresses: what a task's owner holds in hand |
 //! | [`redact`] | taking secrets out of what is written anywhere |
 
@@ -42,6 +43,7 @@ pub mod patch;
 pub mod placement;
 pub mod redact;
 pub mod refusal;
+pub mod resolver;
 pub mod root;
 pub mod script;
 pub mod shelf;

@@ -2,7 +2,8 @@
 //!
 //! Source: the reference facts, A7. Frames are JSON objects with a `type`, in text messages of a WebSocket at `/live`.
 //! A client says [`hello`](ClientFrame::Hello) first; the server answers [`state`](ServerFrame::State) or
-//! [`refused`](ServerFrame::Refused), after which it closes with 1008.
+//! [`refused`](ServerFrame::Refused), after which it closes with 1008. Later a frame that is not understood is answered
+//! with `refused` as well, and the session goes on.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -94,7 +95,7 @@ pub enum ServerFrame {
         /// The answer.
         result: Value,
     },
-    /// The connection is refused, and closed after this.
+    /// The connection is refused, and closed after this; or, in a session that is ready, a frame was not understood.
     Refused {
         /// The refusal's code.
         refused: String,

@@ -118,8 +118,8 @@ codes! {
         "The module's bytes are not those that were pinned.",
         "If the change was intended, pin the new digest and add the shelf again; otherwise do not use the file.";
     OverBudget = "over-budget",
-        "A module, a manifest or an input is larger than its bound, or too many calls wait.",
-        "Send less, or try again when running calls have ended.";
+        "A module, a manifest or an input is larger than its bound, or too many calls wait or sessions are open.",
+        "Send less, or try again when others have ended.";
     WasmInvalid = "wasm-invalid",
         "The bytes have the pinned digest, but are no valid WebAssembly module.",
         "Build the module again.";

@@ -25,8 +25,8 @@ const ROUNDS: usize = 300;
 /// A Node process is so slow that fewer say enough.
 const NODE_ROUNDS: usize = 30;
 /// Calls of one throughput measurement, and how often it is repeated.
-const BURST: usize = 200;
-const BURSTS: usize = 5;
+const BURST: usize = 1_000;
+const BURSTS: usize = 4;
 
 /// Calls after which memory, descriptors and processes must be where they were.
 const MANY: usize = 20_000;
@@ -148,11 +148,26 @@ async fn steady(shelf: &Shelf) {
 
 async fn throughput(name: &str, shelf: &Shelf) {
     let (mut one, mut two) = (0.0_f64, 0.0_f64);
+    let (mut cores_one, mut cores_two) = (0.0, 0.0);
     for _ in 0..BURSTS {
+        let before = (cpu_seconds(), Instant::now());
         one = one.max(rate(shelf, 1).await);
+        cores_one += (cpu_seconds() - before.0) / before.1.elapsed().as_secs_f64();
+        let before = (cpu_seconds(), Instant::now());
         two = two.max(rate(shelf, 2).await);
+        cores_two += (cpu_seconds() - before.0) / before.1.elapsed().as_secs_f64();
     }
     println!("{name}: one caller {one:.0} calls/s, two callers {two:.0} calls/s, {:.2} times", two / one);
+    let (cores_one, cores_two) = (cores_one / BURSTS as f64, cores_two / BURSTS as f64);
+    println!("{:>7} cores in use: {cores_one:.2} for one caller, {cores_two:.2} for two", "");
+}
+
+/// What this process and its children that have ended have used of the processor.
+fn cpu_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    // utime, stime, cutime and cstime, in hundredths of a second.
+    fields.skip(11).take(4).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 async fn rate(shelf: &Shelf, callers: usize) -> f64 {

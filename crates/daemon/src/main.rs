@@ -7,6 +7,10 @@
 //! | [`shelf`] | the shelf over this computer's folders and processes |
 //! | [`machine`] | tasks on this computer |
 //! | [`service`] | the companion as one value: shelf, tasks, and what watchers hear of |
+//! | [`watch`] | the shelf's folder, watched |
+//! | [`http`] | the page, the interface for programs, who gets in |
+//! | [`live`] | sessions over a WebSocket |
+//! | [`log`] | what the companion writes about itself |
 //! | [`frames`] | requests, one a line: for parent processes and for the command line |
 //! | [`cli`] | what people and scripts type |
 
@@ -18,10 +22,14 @@ use toolshelf_sandbox::process::WORKER_COMMAND;
 mod cli;
 mod config;
 mod frames;
+mod http;
+mod live;
+mod log;
 mod machine;
 mod service;
 mod settings;
 mod shelf;
+mod watch;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

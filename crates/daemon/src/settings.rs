@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
+use toolshelf_core::redact;
 
 /// A setting that an environment variable carries.
 #[derive(Debug)]
@@ -34,6 +35,22 @@ pub(crate) const DATA_DIR: Setting = Setting {
     aliases: &[],
     about: "the folder of this host's keys, and of the shelf where no other is set",
 };
+/// Where the companion is served.
+pub(crate) const LISTEN: Setting =
+    Setting { name: "TOOLSHELF_LISTEN", aliases: &[], about: "the address of `toolshelf serve`" };
+/// What lets clients in.
+pub(crate) const TOKEN: Setting = Setting {
+    name: "TOOLSHELF_TOKEN",
+    aliases: &[],
+    about: "the token of `toolshelf serve`, instead of the one in the data folder",
+};
+/// What is logged.
+pub(crate) const LOG: Setting = Setting {
+    name: "TOOLSHELF_LOG",
+    aliases: &[],
+    about: "what `toolshelf serve` logs: error, warn, info, debug, or a filter such as toolshelf=debug",
+};
+
 /// The file of settings that are too long for a variable.
 pub(crate) const CONFIG: Setting = Setting {
     name: "TOOLSHELF_CONFIG",
@@ -42,12 +59,19 @@ pub(crate) const CONFIG: Setting = Setting {
 };
 
 /// The table.
-pub(crate) const ALL: [&Setting; 4] = [&SHELF_DIR, &CACHE_DIR, &DATA_DIR, &CONFIG];
+pub(crate) const ALL: [&Setting; 7] = [&SHELF_DIR, &CACHE_DIR, &DATA_DIR, &CONFIG, &LISTEN, &TOKEN, &LOG];
 
 impl Setting {
     /// The value, and the variable that it comes from. An empty variable counts as unset.
     pub(crate) fn value(&self) -> Option<(&'static str, OsString)> {
         self.value_in(|name| std::env::var_os(name))
+    }
+
+    /// The variable that it comes from, and the value as it may be shown.
+    pub(crate) fn shown(&self) -> Option<(&'static str, String)> {
+        let (from, value) = self.value()?;
+        let secret = redact::is_secret_name(self.name);
+        Some((from, if secret { redact::REDACTED.to_owned() } else { value.to_string_lossy().into_owned() }))
     }
 
     fn value_in(&self, variable: impl Fn(&str) -> Option<OsString>) -> Option<(&'static str, OsString)> {
@@ -94,6 +118,7 @@ pub(crate) fn cache_dir() -> Option<PathBuf> {
 }
 
 /// The file of settings, by the platform's convention where it is not set.
+#[allow(dead_code, reason = "the commands that need it are built on it")]
 pub(crate) fn config_file() -> Option<PathBuf> {
     CONFIG.path().or_else(|| Some(strategy()?.config_dir().join("toolshelf/toolshelf.toml")))
 }

@@ -146,7 +146,7 @@ fn look_at_all(data: &Path, root: &Path, told: &mut Told) {
             assert_eq!(task["reason"], "environment-ended-outcome-unknown", "{task}");
         }
     }
-    let (address, call) = calls.iter().next().unwrap();
+    let Some((address, call)) = calls.iter().next() else { return };
     let agent = program.ask("task_status", &json!({ "address": address }))["task"]["agent"].clone();
     let again = program.ask("delegate_task", &json!({ "agent": agent, "task": call, "callId": call }));
     assert_eq!((&again["existing"], &again["task"]["address"]), (&json!(true), &json!(address)), "{again}");

@@ -188,6 +188,15 @@ fn a_tool_that_was_refused_answers_with_its_own_refusal() {
 }
 
 #[test]
+fn the_abi_of_a_tool_is_known_once_the_shelf_was_read() {
+    let (host, ..) = host(Isolates::default());
+    assert_eq!(host.abi("hash").unwrap_err().code, Code::UnknownTool);
+    block_on(host.read()).unwrap();
+    assert_eq!(host.abi("hash"), Ok(Abi::Buffer1));
+    assert_eq!(host.abi("nope").unwrap_err().code, Code::UnknownTool);
+}
+
+#[test]
 fn an_unknown_tool_is_unknown() {
     let (host, ..) = host(Isolates::default());
     let refusal = block_on(host.call("nope", |_| None)).unwrap_err();

@@ -38,7 +38,7 @@ cargo xtask <command>
   setup                 install what is missing: wasm32 target, wasm-bindgen, Trunk, Chromium, axe-core
   build                 build the page into dist/, ready for any static host, and as one file into dist-single/
   package               build the npm package into target/package/
-  run [--port N]        build the page and serve it on 127.0.0.1 (default port 14800, or the next free one)
+  run [--port N]        build the page and `toolshelf`, and serve it on 127.0.0.1 (port 14800, or the next free one)
   test [step]...        run every check, or only the named steps (`cargo xtask test --help` lists them)
   build-wasm [--check]  build the shipped tools into www/shelf/; --check only compares with what is there
   tidy                  check the rules that the compiler does not: layers, crate docs, file lengths, pins

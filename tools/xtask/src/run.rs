@@ -1,11 +1,11 @@
-//! Serves the built page on this machine.
+//! Builds the page and the program that serves it, and starts that.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::process::CommandExt as _;
 
 use anyhow::{Context as _, Result};
-use toolshelf_serve::{Options, Server};
 
-use crate::{build, setup};
+use crate::{build, setup, sh};
 
 const DEFAULT_PORT: u16 = 14800;
 
@@ -13,15 +13,23 @@ const DEFAULT_PORT: u16 = 14800;
 pub(crate) fn run(port: Option<u16>) -> Result<()> {
     setup::for_build()?;
     build::page()?;
-    let port = free_port(port.unwrap_or(DEFAULT_PORT))?;
-    let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(async {
-        let server = Server::start(Options { folder: build::dist(), prefix: "/".into(), port }).await?;
-        println!("Toolshelf is at {} (Ctrl-C ends it)", server.url());
-        tokio::signal::ctrl_c().await?;
-        println!("stopped");
-        Ok(())
-    })
+    let listen = format!("127.0.0.1:{}", free_port(port.unwrap_or(DEFAULT_PORT))?);
+    println!("building the program; the first build takes a few minutes…");
+    let mut program = sh::cargo();
+    program.args([
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "toolshelf",
+        "--",
+        "serve",
+        "--listen",
+        &listen,
+    ]);
+    // The program takes the place of this one, so that Ctrl-C reaches it alone and it can end in order.
+    let err = program.exec();
+    Err(err).context("cannot start `cargo run`")
 }
 
 /// The first port from this one on that nobody listens on; 0 stays 0 and lets the system choose.

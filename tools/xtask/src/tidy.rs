@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("toolshelf-guest", &[]),
     // On the side.
     ("toolshelf-serve", &[]),
-    ("xtask", &["toolshelf-core", "toolshelf-serve"]),
+    ("xtask", &["toolshelf-core"]),
     ("toolshelf-conformance", &["toolshelf-core", "toolshelf-host"]),
     ("tools-tests", &["toolshelf-core", "toolshelf-conformance"]),
     ("e2e", &["toolshelf-core", "toolshelf-serve"]),

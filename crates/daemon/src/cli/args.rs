@@ -1,11 +1,14 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 
+use super::serve::read_address;
 use super::task::Deadline;
+use crate::log::LogFormat;
 
 const MORE_HELP: &str = "\
 Examples:
@@ -14,6 +17,7 @@ Examples:
   toolshelf call diff --a old.txt --b new.txt
   toolshelf --json list | jq '.shelves[].tools[].id'
   toolshelf build tool.wat && toolshelf pin . && toolshelf --shelf . list
+  toolshelf serve --open
 
 Exit codes:
   0  done
@@ -26,6 +30,9 @@ Settings (environment variables; an empty one counts as unset):
   TOOLSHELF_SHELF_DIR   the folder of the shelf (also read: VOICEBOX_WASM_SHELF_DIR)
   TOOLSHELF_CACHE_DIR   the folder of compiled code; it may be deleted at any time
   TOOLSHELF_DATA_DIR    the folder of this host's keys, and of the shelf where no other is set
+  TOOLSHELF_LISTEN      the address of `toolshelf serve`
+  TOOLSHELF_TOKEN       the token of `toolshelf serve`, instead of the one in the data folder
+  TOOLSHELF_LOG         what `toolshelf serve` logs: error, warn, info, debug, or a filter such as toolshelf=debug
   TOOLSHELF_CONFIG      the file toolshelf.toml: folders and agents of tasks
   NO_COLOR              no colours
 
@@ -87,6 +94,16 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Serve the page, the interface for programs and live sessions on this computer
+    ///
+    /// Prints a link that holds the token; whoever has it can use the shelf. Programs send the token of the data folder.
+    /// Only this computer is served, and one companion at a time serves a data folder. Ctrl-C ends it. With --json the
+    /// first line is {"ok": true, "url", "tokenFile", "pid"}.
+    #[command(
+        after_help = "Examples:\n  toolshelf serve --open\n  toolshelf --json serve --listen 127.0.0.1:0 | head -1\n  \
+        curl -H \"authorization: Bearer $(cat ~/.local/share/toolshelf/token)\" http://127.0.0.1:14800/v1/shelf"
+    )]
+    Serve(Serve),
     /// List or call what agents can call, with what its calls took
     ///
     /// Asks the companion that runs (`toolshelf serve`), or this process where none does.
@@ -126,6 +143,27 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
+}
+
+/// How the companion is served.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Serve {
+    /// The address; port 0 takes a free one [default: 127.0.0.1:14800]
+    #[arg(long, value_name = "ADDRESS", value_parser = read_address)]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The folder of the token and of what is kept, instead of the one in the settings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// A folder that tasks may work in; the first is the one for tasks that name none. By default those of
+    /// toolshelf.toml, or else a folder `work` beside the token
+    #[arg(long = "root", value_name = "DIR")]
+    pub(crate) roots: Vec<PathBuf>,
+    /// Open the page in a browser
+    #[arg(long)]
+    pub(crate) open: bool,
+    /// The form of the log on the standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) log_format: LogFormat,
 }
 
 /// A call of a tool. A file named `-` is the standard input.

@@ -73,8 +73,7 @@ fn wire(checks: &[Check], isolation: Isolation, exit: Exit) -> Value {
     let settings: Vec<Value> = settings::ALL
         .iter()
         .map(|setting| {
-            let (from, value) = setting.value().unzip();
-            let value = value.map(|value| value.to_string_lossy().into_owned());
+            let (from, value) = setting.shown().unzip();
             json!({ "name": setting.name, "about": setting.about, "from": from, "value": value })
         })
         .collect();
@@ -104,8 +103,8 @@ fn shown(checks: &[Check], style: Style) -> String {
         let _ = writeln!(text, "{mark} {name:<15} {}", printable(about));
     }
     for setting in settings::ALL {
-        if let Some((from, value)) = setting.value() {
-            let _ = writeln!(text, "{} {from}={}", style.dim("set"), printable(&value.to_string_lossy()));
+        if let Some((from, value)) = setting.shown() {
+            let _ = writeln!(text, "{} {from}={}", style.dim("set"), printable(&value));
         }
     }
     text

@@ -2,13 +2,17 @@
 
 use std::path::PathBuf;
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
+use toolshelf_core::abi::{Abi, Input};
 use toolshelf_core::live::CallOrigin;
 use toolshelf_core::refusal::{Code, Refusal, cut};
+use toolshelf_core::script::Block;
 
 use super::args::Ext;
 use super::companion;
 use super::outcome::Outcome;
+use super::script;
 use super::show::{Style, printable, table};
 use crate::service::{OWNER, Service, ServiceOptions, Session};
 
@@ -23,8 +27,9 @@ pub(crate) async fn run(shelf: Option<PathBuf>, command: Ext, style: Style) -> R
         Ext::Call { name, args } => {
             let mut call = arguments(&args)?;
             call.insert("name".to_owned(), name.into());
+            let inputs = call.clone();
             let answer = ask(shelf, "call_extension", Value::Object(call)).await?;
-            let text = format!("{}\n", answer["output"].as_str().unwrap_or_default());
+            let text = answered(&answer, &inputs, style);
             Ok(Outcome::done(answer, text))
         }
     }
@@ -54,6 +59,20 @@ fn arguments(pairs: &[String]) -> Result<Map<String, Value>, Refusal> {
         args.insert(name.to_owned(), text.into());
     }
     Ok(args)
+}
+
+/// A diff as a diff, any other output as it is.
+fn answered(answer: &Value, inputs: &Map<String, Value>, style: Style) -> String {
+    let blocks = answer.get("blocks").and_then(|blocks| Vec::<Block>::deserialize(blocks).ok());
+    let Some(blocks) = blocks else {
+        return format!("{}\n", answer["output"].as_str().unwrap_or_default());
+    };
+    let input = |input: &Input| {
+        let given = input.arguments.iter().find_map(|name| inputs.get(*name)?.as_str());
+        given.unwrap_or_default().as_bytes().to_vec()
+    };
+    let [a, b] = [0, 1].map(|at| Abi::Diff.layout().inputs.get(at).map(input).unwrap_or_default());
+    script::shown(&blocks, &a, &b, style)
 }
 
 fn shown(inventory: &Value, style: Style) -> String {

@@ -15,14 +15,20 @@ use crate::shelf;
 
 pub(crate) async fn run(folder: Option<PathBuf>, style: Style) -> Result<Outcome, Refusal> {
     let readings = shelf::for_one_call(folder)?.read().await?;
+    let (json, exit) = listed(&readings);
+    let text = readings.iter().map(|reading| shown(reading, style)).collect::<Vec<_>>().join("\n");
+    Ok(Outcome { json, text, exit })
+}
+
+/// The readings as one value for programs, and how a command that lists them ends.
+pub(crate) fn listed(readings: &[Reading]) -> (Value, Exit) {
     let refused = |reading: &Reading| match &reading.shelf {
         Ok(shelf) => shelf.tools.iter().find_map(|tool| tool.verdict.as_ref().err()).map(|_| Exit::Refused),
         Err(refusal) => Some(refusal.code.into()),
     };
     let exit = readings.iter().find_map(refused).unwrap_or(Exit::Done);
     let shelves: Vec<Value> = readings.iter().map(wire).collect();
-    let text = readings.iter().map(|reading| shown(reading, style)).collect::<Vec<_>>().join("\n");
-    Ok(Outcome { json: json!({ "ok": exit == Exit::Done, "shelves": shelves }), text, exit })
+    (json!({ "ok": exit == Exit::Done, "shelves": shelves }), exit)
 }
 
 fn wire(reading: &Reading) -> Value {

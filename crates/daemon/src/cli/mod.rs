@@ -15,6 +15,7 @@ mod ordered;
 mod outcome;
 mod pin;
 mod script;
+mod serve;
 mod show;
 mod stdio;
 mod task;
@@ -29,6 +30,7 @@ use tokio::task::LocalSet;
 use toolshelf_core::refusal::Refusal;
 
 use args::{Args, Command};
+pub(crate) use list::listed;
 use outcome::{Exit, Outcome};
 use show::Style;
 
@@ -44,7 +46,7 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     // One thread: the shelf's engine is made for one, and what takes time happens in other processes.
-    let result = LocalSet::new().block_on(&runtime, execute(args.command, args.shelf, style));
+    let result = LocalSet::new().block_on(&runtime, execute(args.command, args.shelf, args.json, style));
     let exit = result.as_ref().map_or_else(|refusal| refusal.code.into(), |outcome| outcome.exit);
     match print(&result, args.json, style) {
         Ok(()) => exit.into(),
@@ -60,6 +62,7 @@ pub(crate) fn main() -> ExitCode {
 async fn execute(
     command: Command,
     shelf: Option<std::path::PathBuf>,
+    as_json: bool,
     style: Style,
 ) -> Result<Outcome, Refusal> {
     match command {
@@ -68,6 +71,7 @@ async fn execute(
         Command::Inspect { file } => inspect::run(&file, style).await,
         Command::Pin { dir } => pin::run(&dir, style),
         Command::Build { file, output } => build::run(&file, output, style),
+        Command::Serve(serve) => serve::run(shelf, serve, as_json).await,
         Command::Ext(command) => ext::run(shelf, command, style).await,
         Command::Task { root, command } => task::run(shelf, root, command, style).await,
         Command::Stdio { roots } => stdio::run(shelf, roots).await,

@@ -102,9 +102,7 @@ impl TaskExecutor for MachineExecutor {
 
     async fn run(&self, run: TaskRun) -> Result<String, RunFault> {
         if let Some(agent) = self.inner.agents.get(&run.input.agent) {
-            let folder =
-                self.inner.roots.folder(&run.root).map_err(|refusal| RunFault::Refused(refusal.code));
-            folder?;
+            self.inner.roots.folder(&run.root).map_err(|refusal| RunFault::Refused(refusal.code))?;
             return agent::run(agent, &self.inner.supervisor, &run, self.stopped(&run)).await;
         }
         let note = |note: &str| run.report.note(note);

@@ -62,6 +62,8 @@ const PROJECT: &str = "machine-project";
 /// How long the end of this process waits for the ends of its tasks.
 const SHUT_DOWN: Duration = Duration::from_secs(6);
 const SHUT_DOWN_POLL: Duration = Duration::from_millis(10);
+/// Most tasks of one page of a list.
+const LIST_MAX: usize = 500;
 
 /// What a machine's tasks need.
 pub(crate) struct MachineOptions {
@@ -208,7 +210,7 @@ impl Machine {
         self.platform().roots.choose(path)
     }
 
-    /// Some tasks of all roots, the newest first, from `before` on downwards.
+    /// Some tasks of all roots, the newest first, from `before` on downwards: up to `limit`, and 500 at most.
     ///
     /// # Errors
     /// [`Code::TaskAuditUnavailable`] when no journal can be read.
@@ -219,6 +221,7 @@ impl Machine {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Page, Refusal> {
+        let limit = limit.clamp(1, LIST_MAX);
         let Batch { tasks, next } = self.host().list(&Caller::new(owner, ""), filter, before, limit).await?;
         Ok(Page { rows: tasks.into_iter().map(row).collect(), next })
     }

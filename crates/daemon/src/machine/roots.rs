@@ -120,7 +120,7 @@ impl MachineRoots {
         path: &str,
         input: &Input,
     ) -> Result<Vec<u8>, Refusal> {
-        let (path, most) = (file_in_root(path)?, input.max_bytes as usize);
+        let (path, most) = (file_path(path)?, input.max_bytes as usize);
         let read = in_folder(self.folder(root)?, path.clone(), move |folder, path| folder.read(path, most));
         read.await.map_err(|fault| {
             if let FolderFault::TooLarge(bytes) = fault
@@ -137,7 +137,7 @@ impl MachineRoots {
     /// # Errors
     /// What [`folder`](Self::folder) and [`file_in_root`] say, and [`Code::FileUnavailable`].
     pub(crate) async fn write(&self, root: &RootDescriptor, path: &str, bytes: &[u8]) -> Result<(), Refusal> {
-        let (path, bytes) = (file_in_root(path)?, bytes.to_vec());
+        let (path, bytes) = (file_path(path)?, bytes.to_vec());
         let write =
             in_folder(self.folder(root)?, path.clone(), move |folder, path| folder.write(path, &bytes));
         write.await.map_err(|fault| file_unavailable(&path, &fault))
@@ -169,6 +169,17 @@ impl Roots for MachineRoots {
         let (_, (dev, ino)) = open(path)?;
         if (locator.dev, locator.ino) == (Some(dev), Some(ino)) { Ok(()) } else { Err(replaced(path)) }
     }
+}
+
+/// Checks a path inside a root. The journal's folder is protected at every depth: a folder inside may be a root as well.
+fn file_path(path: &str) -> Result<String, Refusal> {
+    let path = file_in_root(path)?;
+    let mut rest = &*path;
+    while let Some((_, inner)) = rest.split_once('/') {
+        file_in_root(inner)?;
+        rest = inner;
+    }
+    Ok(path)
 }
 
 /// Opens the folder at `path`, which must be where that path really leads.
@@ -299,12 +310,14 @@ mod tests {
             ("link", Code::FileUnavailable),
             ("none", Code::FileUnavailable),
             (".audit/log", Code::ProtectedAudit),
+            ("new/.audit/log", Code::ProtectedAudit),
             ("../two/x", Code::OutsideRoot),
         ] {
             assert_eq!(roots.read(&root, path, input).await.unwrap_err().code, code, "{path}");
         }
         for (path, code) in [
             (".audit/log", Code::ProtectedAudit),
+            ("a/b/.Audit/log", Code::ProtectedAudit),
             ("../x", Code::OutsideRoot),
             ("link", Code::FileUnavailable),
             ("link/x", Code::FileUnavailable),

@@ -143,6 +143,8 @@ fn another_tab_s_request_is_written_down_and_obeyed() {
     let (host, of_the_task) = (world.host.clone(), address.clone());
     world.spawn(async move { host.heed(&of_the_task).await });
     assert!(world.shared.ran.borrow()[0].signal.is_aborted());
+    let told: Vec<_> = world.shared.updates.borrow().iter().map(|(_, state)| *state).collect();
+    assert!(told.contains(&TaskState::CancelRequested), "it tells what it has heard");
     world.pass(200.0);
     assert_eq!(cancelled(&cancel), (TaskState::Cancelled, true));
     assert_eq!(world.state(&address), TaskState::Cancelled);

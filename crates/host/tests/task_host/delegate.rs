@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use toolshelf_core::RootDescriptor;
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::task::TaskState;
+use toolshelf_core::task::listing::Filter;
 use toolshelf_host::task_ports::{Durability, SelectedRoot};
 use toolshelf_host::{Caller, Reply, TaskHostConfig, Wish};
 
@@ -281,6 +282,38 @@ fn the_owner_s_tasks_are_listed_in_batches_the_newest_first() {
     let listed = listed.borrow();
     assert_eq!(listed.concat(), addresses);
     assert_eq!(listed.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2, 0]);
+}
+
+#[test]
+fn a_filtered_list_passes_over_the_others_until_it_is_full() {
+    let world = World::new();
+    let (held, settle) = world.held_task("c1");
+    let done: Vec<_> = (2..9).map(|call| world.task(&format!("c{call}"))).collect();
+    assert_eq!(world.host.unfinished_tasks(), 1);
+    assert_eq!(world.host.view(&held).unwrap().state, TaskState::Running);
+    assert_eq!(world.host.view(&done[0]), None, "it is in the journal alone");
+    let list = |filter, before, limit| {
+        let listed = std::rc::Rc::new(std::cell::RefCell::new(None));
+        let (host, slot) = (world.host.clone(), std::rc::Rc::clone(&listed));
+        world.spawn(async move {
+            let caller = Caller::new("ann", "");
+            *slot.borrow_mut() = Some(host.list(&caller, filter, before, limit).await.unwrap());
+        });
+        let batch = listed.take().unwrap();
+        (batch.tasks.into_iter().map(|task| task.view.address).collect::<Vec<_>>(), batch.next)
+    };
+    assert_eq!(list(Filter::Active, None, 5), (vec![held.clone()], None));
+    let (first, next) = list(Filter::Completed, None, 3);
+    let (second, next) = list(Filter::Completed, next, 3);
+    let (third, end) = list(Filter::Completed, next, 3);
+    let newest_first: Vec<_> = done.into_iter().rev().collect();
+    assert_eq!([first, second, third].concat(), newest_first);
+    assert_eq!(end, None);
+    assert_eq!(list(Filter::All, None, 100).0.len(), 8);
+    assert_eq!(list(Filter::Unsuccessful, None, 5), (Vec::new(), None));
+    settle.send(Ok("done".into())).unwrap();
+    world.settle();
+    assert_eq!(world.host.unfinished_tasks(), 0);
 }
 
 #[test]

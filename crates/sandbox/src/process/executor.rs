@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::RunEnd;
 use toolshelf_core::digest::Digest;
-use toolshelf_core::limits::{WASM_CALL_DEADLINE_MS, WASM_IDLE_WORKERS};
+use toolshelf_core::limits::{WASM_CALL_DEADLINE_MS, WASM_MAX_CONCURRENT_WORKERS};
 use toolshelf_core::module::Module;
 use toolshelf_host::{CompileFault, Executor, Run};
 
@@ -25,6 +25,10 @@ use super::{COMPILED_MAX_BYTES, Kind};
 use crate::cache::CodeCache;
 
 const DEADLINE: Duration = Duration::from_millis(WASM_CALL_DEADLINE_MS as u64);
+
+/// Workers that stand ready: one for each call that may run. A copy of the nursery costs next to no memory, and with
+/// fewer, callers at the same time wait for theirs to start.
+const IDLE_WORKERS: usize = WASM_MAX_CONCURRENT_WORKERS;
 
 /// A module that gives back what it is given, as small as one can be whose memory holds the ABI's buffers:
 /// `(module (memory (export "memory") 1) (func (export "sha256") (param i32) (result i32) (local.get 0)))`.
@@ -70,7 +74,7 @@ impl ProcessExecutor {
     /// # Errors
     /// When no thread can be had.
     pub fn new(program: WorkerProgram, cache: Option<CodeCache>) -> io::Result<Self> {
-        let executor = Self::over(Keeper::new(program, true)?, cache, WASM_IDLE_WORKERS);
+        let executor = Self::over(Keeper::new(program, true)?, cache, IDLE_WORKERS);
         executor.refill();
         Ok(executor)
     }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use futures::channel::oneshot;
 use rustix::io::Errno;
@@ -19,6 +20,10 @@ use rustix::process::{
 };
 
 use super::{Kind, WORKER_COMMAND};
+
+/// How long the thread waits for orders while processes that were killed are not gone yet. Taking a process down takes
+/// the system about as long as starting one, and no order should wait for that.
+const REAP_AGAIN: Duration = Duration::from_micros(500);
 
 /// The program that is started as a worker: one whose `main` calls [`worker_main`](super::worker_main).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,17 +135,22 @@ impl Starter {
         loop {
             let order = match received.try_recv() {
                 Ok(order) => order,
-                Err(_) => match dying.pop() {
-                    Some(child) => {
-                        reap(child);
-                        continue;
-                    }
-                    None if stopping => break,
-                    None => match received.recv() {
+                Err(_) => {
+                    dying.retain(|child| !has_ended(child));
+                    let next = match (dying.is_empty(), stopping) {
+                        (true, true) => break,
+                        (true, false) => received.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
+                        (false, _) => received.recv_timeout(REAP_AGAIN),
+                    };
+                    match next {
                         Ok(order) => order,
-                        Err(_) => break,
-                    },
-                },
+                        Err(mpsc::RecvTimeoutError::Timeout) => continue,
+                        Err(mpsc::RecvTimeoutError::Disconnected) => {
+                            dying.into_iter().for_each(|child| _ = reap(child));
+                            break;
+                        }
+                    }
+                }
             };
             match order {
                 // Nobody is left to take it.
@@ -244,6 +254,11 @@ fn reap(child: Child) -> Option<WaitStatus> {
             waited => return waited.ok().flatten().map(|(_, status)| status),
         }
     }
+}
+
+/// Whether a process that was killed is gone, without waiting for it.
+fn has_ended(child: &Child) -> bool {
+    !matches!(waitpid(Some(child.0), WaitOptions::NOHANG), Ok(None) | Err(Errno::INTR))
 }
 
 fn kill(child: &Child) {

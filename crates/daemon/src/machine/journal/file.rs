@@ -269,8 +269,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_could_not_be_read_back_is_taken_away_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = LogPlace::new(dir.path().to_owned(), "machine:/srv/x", "machine-1");
+        let mut log = place.open(Access::Make).unwrap().log.unwrap();
+        log.append(b"first\n").unwrap();
+        // Somebody puts another file in its place, between the opening and the writing.
+        let aside = place.path().with_extension("aside");
+        std::fs::rename(place.path(), &aside).unwrap();
+        std::fs::copy(&aside, place.path()).unwrap();
+        assert!(matches!(log.append(b"second\n"), Err(LogFault::Write(_))));
+        for path in [aside, place.path()] {
+            assert_eq!(std::fs::read(path).unwrap(), b"first\n");
+        }
+        assert_eq!(log.size, 6);
+    }
+
+    #[test]
     fn a_log_has_the_documented_name() {
+        // Test vectors of the hash's authors.
+        for (text, hash) in [("", 0x811c_9dc5), ("a", 0xe40c_292c), ("foobar", 0xbf9c_f968)] {
+            assert_eq!(fnv1a(text.as_bytes()), hash);
+        }
         let place = LogPlace::new("/srv/x".into(), "machine:/srv/x", "machine-1");
-        assert_eq!(place.path(), PathBuf::from("/srv/x/.audit/machine-1-a322f3c5.jsonl"));
+        assert_eq!(place.path(), PathBuf::from("/srv/x/.audit/machine-1-ea40fc49.jsonl"));
     }
 }

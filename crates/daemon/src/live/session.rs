@@ -1,0 +1,223 @@
+//! One session: hello, then frames both ways, then an end with a reason.
+//!
+//! Nothing is queued for a client. While it does not read, nothing is taken from the events, and when too many of those
+//! have passed it is told so and let go.
+
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, broadcast};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_tungstenite::tungstenite;
+use toolshelf_core::live::{ClientFrame, LIVE_FRAME_MAX_BYTES, LIVE_HELLO_MS, ServerFrame};
+use toolshelf_core::refusal::{Code, Refusal, cut};
+
+use super::{asked, frame_of, lagged};
+use crate::http::App;
+use crate::service::{Event, OWNER};
+
+/// Frames that are being answered in one session; while there are so many, no more are read.
+const ASKED_MAX: usize = 16;
+/// A client that does not take a frame within this time is let go.
+const SEND_TIME: Duration = Duration::from_secs(20);
+/// How long the other side may take to answer a close.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
+/// Time between two pings, by which both sides know that the other is there.
+const PING: Duration = Duration::from_secs(30);
+
+/// How a session ends.
+enum End {
+    /// The client is gone, or does not read.
+    Gone,
+    /// The client is told why, and closed with 1008 and the code.
+    Refused(Refusal),
+    /// Closed with that code and reason.
+    Closed(u16, &'static str),
+}
+
+/// A session that is ready.
+struct Session {
+    app: App,
+    events: broadcast::Receiver<Event>,
+    /// The declarations that hold in this session.
+    tools: Vec<Value>,
+    answers: FuturesUnordered<BoxFuture<'static, ServerFrame>>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Serves a connection to its end.
+pub(super) async fn serve(app: App, mut socket: WebSocket) {
+    let end = match greeted(&app, &mut socket).await {
+        Ok(mut session) => session.talk(&mut socket).await,
+        Err(end) => end,
+    };
+    finish(socket, end).await;
+}
+
+/// Waits for hello, and says that the session is ready.
+async fn greeted(app: &App, socket: &mut WebSocket) -> Result<Session, End> {
+    let greeting = app.places().greet().map_err(End::Refused)?;
+    let mut stopping = app.stopping();
+    let hello = tokio::select! {
+        hello = timeout(Duration::from_millis(LIVE_HELLO_MS.into()), hello(socket)) => hello,
+        () = stopping.wait() => return Err(END_OF_COMPANION),
+    };
+    let bearer = hello.unwrap_or_else(|_| {
+        let why = format!("no hello was said within {LIVE_HELLO_MS} ms");
+        Err(End::Refused(Refusal::new(Code::ExecutorUnauthenticated, why)))
+    })?;
+    if !app.token().is(&bearer) {
+        let why = "the token is not the one of this companion";
+        return Err(End::Refused(Refusal::new(Code::BearerRefused, why)));
+    }
+    let place = app.places().watch().map_err(End::Refused)?;
+    drop(greeting);
+    // What happens while the declarations are read is told after them.
+    let events = app.handle().events();
+    let tools = app.handle().ask(async |service| service.declarations().await).await;
+    let tools = tools.and_then(|tools| tools).map_err(End::Refused)?;
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    send(socket, &ServerFrame::State { state: "ready".to_owned(), tools: tools.clone(), version }).await?;
+    Ok(Session { app: app.clone(), events, tools, answers: FuturesUnordered::new(), _place: place })
+}
+
+const END_OF_COMPANION: End = End::Closed(close_code::AWAY, "the companion stops");
+
+/// The token of the first frame.
+async fn hello(socket: &mut WebSocket) -> Result<String, End> {
+    loop {
+        let Some(text) = text(socket.recv().await)? else { continue };
+        return match serde_json::from_str(&text) {
+            Ok(ClientFrame::Hello { bearer }) => Ok(bearer),
+            _ => {
+                let why = "the first frame must be {\"type\": \"hello\", \"bearer\": \"…\"}";
+                Err(End::Refused(Refusal::new(Code::ExecutorUnauthenticated, why)))
+            }
+        };
+    }
+}
+
+impl Session {
+    async fn talk(&mut self, socket: &mut WebSocket) -> End {
+        let mut stopping = self.app.stopping();
+        let mut pings = interval(PING);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let done = tokio::select! {
+                // In this order: a call is told of before its answer, because it was told of first.
+                biased;
+                () = stopping.wait() => Err(END_OF_COMPANION),
+                event = self.events.recv() => self.tell(event, socket).await,
+                Some(frame) = self.answers.next() => send(socket, &frame).await,
+                message = socket.recv(), if self.answers.len() < ASKED_MAX => self.take(message, socket).await,
+                _ = pings.tick() => put(socket, Message::Ping(Default::default())).await,
+            };
+            if let Err(end) = done {
+                return end;
+            }
+        }
+    }
+
+    async fn tell(
+        &mut self,
+        event: Result<Event, broadcast::error::RecvError>,
+        socket: &mut WebSocket,
+    ) -> Result<(), End> {
+        let event = event.map_err(|err| match err {
+            broadcast::error::RecvError::Lagged(missed) => End::Refused(lagged(missed)),
+            broadcast::error::RecvError::Closed => END_OF_COMPANION,
+        })?;
+        if let Event::Shelf(tools) = &event {
+            self.tools.clone_from(tools);
+        }
+        match frame_of(event, OWNER) {
+            Some(frame) => send(socket, &frame).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn take(
+        &mut self,
+        message: Option<Result<Message, axum::Error>>,
+        socket: &mut WebSocket,
+    ) -> Result<(), End> {
+        let Some(text) = text(message)? else { return Ok(()) };
+        match serde_json::from_str(&text) {
+            Ok(ClientFrame::Text { text }) => {
+                self.answers.push(Box::pin(asked::text(self.app.handle().clone(), text, self.tools.clone())));
+                Ok(())
+            }
+            Ok(ClientFrame::Call { call_id, name, args }) => {
+                self.answers.push(Box::pin(asked::call(self.app.handle().clone(), call_id, name, args)));
+                Ok(())
+            }
+            Ok(ClientFrame::Hello { .. }) => {
+                send(socket, &asked::not_understood(&text, "hello was said")).await
+            }
+            Err(err) => send(socket, &asked::not_understood(&text, &cut(&err.to_string(), 120))).await,
+        }
+    }
+}
+
+/// The text of a message; `None` for one that only keeps the connection up.
+fn text(message: Option<Result<Message, axum::Error>>) -> Result<Option<String>, End> {
+    match message {
+        None | Some(Ok(Message::Close(_))) => Err(End::Gone),
+        Some(Ok(Message::Text(text))) if text.len() > LIVE_FRAME_MAX_BYTES => Err(TOO_LONG),
+        Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),
+        Some(Ok(Message::Binary(_))) => Err(End::Closed(close_code::UNSUPPORTED, "frames are texts of JSON")),
+        Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(None),
+        Some(Err(err)) => Err(fault(err)),
+    }
+}
+
+const TOO_LONG: End = End::Closed(close_code::SIZE, "the frame is too long");
+
+fn fault(err: axum::Error) -> End {
+    match err.into_inner().downcast_ref() {
+        Some(tungstenite::Error::Capacity(_)) => TOO_LONG,
+        Some(tungstenite::Error::Utf8(_)) => End::Closed(close_code::INVALID, "the text is not UTF-8"),
+        Some(tungstenite::Error::Protocol(_)) => {
+            End::Closed(close_code::PROTOCOL, "this is no WebSocket frame")
+        }
+        _ => End::Gone,
+    }
+}
+
+async fn send(socket: &mut WebSocket, frame: &ServerFrame) -> Result<(), End> {
+    // Frames are JSON by construction.
+    let text = serde_json::to_string(frame).map_err(|_| End::Gone)?;
+    put(socket, Message::Text(text.into())).await
+}
+
+async fn put(socket: &mut WebSocket, message: Message) -> Result<(), End> {
+    match timeout(SEND_TIME, socket.send(message)).await {
+        Ok(Ok(())) => Ok(()),
+        _ => Err(End::Gone),
+    }
+}
+
+/// Says why, closes, and waits a little for the other side to close as well, so that what was said is read.
+async fn finish(mut socket: WebSocket, end: End) {
+    let (code, reason) = match end {
+        End::Gone => return,
+        End::Refused(refusal) => {
+            tracing::info!(refused = refusal.code.as_str(), "a live session was refused");
+            if send(&mut socket, &ServerFrame::refused(&refusal)).await.is_err() {
+                return;
+            }
+            (close_code::POLICY, refusal.code.as_str())
+        }
+        End::Closed(code, reason) => (code, reason),
+    };
+    let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+    if put(&mut socket, close).await.is_ok() {
+        let rest = async { while let Some(Ok(_)) = socket.recv().await {} };
+        // Whether it answers or not, the connection ends here.
+        let _ = timeout(CLOSE_TIME, rest).await;
+    }
+}
