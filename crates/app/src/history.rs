@@ -55,11 +55,12 @@ impl History {
         }
     }
 
-    /// Says that a call that was taken for somebody else's was this page's own, and where its time went; `false` where
-    /// no such call is known.
-    pub(crate) fn own(&mut self, timing: Option<Timing>, is_it: impl Fn(&Call) -> bool) -> bool {
-        let found = self.recent.iter_mut().rev().find(|call| is_it(call));
-        found.map(|call| (call.from, call.timing) = (None, timing)).is_some()
+    /// Says where the time of this page's own last call went, if that is not known yet.
+    pub(crate) fn explain(&mut self, timing: Timing) {
+        let own = |call: &&mut Call| call.ok && call.from.is_none() && call.timing.is_none();
+        if let Some(call) = self.recent.iter_mut().rev().find(own) {
+            call.timing = Some(timing);
+        }
     }
 
     /// The last call.
@@ -115,16 +116,15 @@ mod tests {
     }
 
     #[test]
-    fn a_call_turns_out_to_be_this_pages_own() {
+    fn only_an_own_call_is_explained_and_only_once() {
         let mut history = History::default();
-        let foreign = |duration_ms| Call { from: Some(CallOrigin::Http), ..call(duration_ms, true) };
-        history.push(foreign(1.0));
-        history.push(foreign(2.0));
-        let is_it = |call: &Call| call.from.is_some() && call.duration_ms == 2.0;
-        assert!(history.own(Some(Timing::default()), is_it));
-        assert!(!history.own(None, is_it));
-        assert_eq!(history.last().and_then(|call| call.timing), Some(Timing::default()));
-        assert_eq!(history.recent.iter().map(|call| call.from).collect::<Vec<_>>(), [Some(CallOrigin::Http), None]);
+        history.push(call(1.0, true));
+        history.push(call(2.0, false));
+        history.push(Call { from: Some(CallOrigin::Http), ..call(3.0, true) });
+        history.explain(Timing { run_ms: 1.0, ..Timing::default() });
+        history.explain(Timing::default());
+        let run = |call: &Call| call.timing.map(|timing| timing.run_ms);
+        assert_eq!(history.recent.iter().map(run).collect::<Vec<_>>(), [Some(1.0), None, None]);
     }
 
     #[test]

@@ -151,9 +151,13 @@ mod tests {
 
     #[test]
     fn an_address_is_read_back_as_it_was_written() {
-        for (id, shelf) in
-            [("hash", None), ("(unnamed)", Some("a b/é%")), ("x/in/y", None), ("%41", Some("s")), ("on", None)]
-        {
+        for (id, shelf) in [
+            ("hash", None),
+            ("(unnamed)", Some("a b/é%")),
+            ("x/in/y", None),
+            ("%41", Some("s")),
+            ("on", None),
+        ] {
             for place in [Place::Browser, Place::Machine] {
                 let route = parse(&to_tool(place, id, shelf));
                 assert_eq!(

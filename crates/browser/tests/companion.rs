@@ -94,7 +94,10 @@ async fn tasks_of_nobody_are_refused_and_not_waited_for() {
     assert_eq!(code(tasks.list(Filter::All, None, 50).await), Some(Code::MachineUnreachable));
     assert_eq!(code(tasks.detail(1).await), Some(Code::MachineUnreachable));
     assert_eq!(code(tasks.cancel("address").await), Some(Code::MachineUnreachable));
-    assert_eq!(code(companion.call("hash", vec![("input".into(), b"abc".to_vec())]).await), Some(Code::MachineUnreachable));
+    assert_eq!(
+        code(companion.call("hash", vec![("input".into(), b"abc".to_vec())]).await),
+        Some(Code::MachineUnreachable)
+    );
     let delegation = Delegation { agent: "hash".into(), task: "abc".into(), deadline_ms: None, root: None };
     assert_eq!(code(tasks.delegate(delegation).await), Some(Code::MachineUnreachable));
 }

@@ -44,7 +44,10 @@ impl Companion {
             Self::AGENT
         );
         std::fs::write(folder.join("toolshelf.toml"), config)?;
-        std::fs::write(folder.join("shelf/manifest.json"), r#"{"name": "on-disk", "version": "1", "tools": []}"#)?;
+        std::fs::write(
+            folder.join("shelf/manifest.json"),
+            r#"{"name": "on-disk", "version": "1", "tools": []}"#,
+        )?;
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let (process, address) = launch(&folder, listen).await?;
         Ok(Self { process, folder, address })
@@ -141,7 +144,8 @@ async fn launch(folder: &Path, listen: SocketAddr) -> Result<(Child, SocketAddr)
         .context("the companion does not start")?;
     let output = process.stdout.take().context("the companion has no output")?;
     let mut lines = BufReader::new(output).lines();
-    let line = timeout(PATIENCE, lines.next_line()).await.context("the companion does not say where it is")??;
+    let line =
+        timeout(PATIENCE, lines.next_line()).await.context("the companion does not say where it is")??;
     let said: Value = serde_json::from_str(&line.context("the companion ended at once")?)?;
     let url = said["url"].as_str().with_context(|| format!("the companion says {said}"))?;
     let address = url.trim_start_matches("http://").trim_end_matches('/').parse()?;

@@ -89,7 +89,8 @@ pub(super) fn lost(state: State) -> AnyView {
             </div>
         }
     };
-    let note = move || match shown.get() {
+    let note = move || {
+        match shown.get() {
         Connection::Connected | Connection::Connecting | Connection::Off => ().into_any(),
         Connection::Refused(refusal) => {
             view! { <div class="lost"><RefusalNote refusal=refusal/>{again()}</div> }.into_any()
@@ -107,6 +108,7 @@ pub(super) fn lost(state: State) -> AnyView {
             </div>
         }
         .into_any(),
+    }
     };
     note.into_any()
 }

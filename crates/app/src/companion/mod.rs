@@ -23,7 +23,7 @@ use leptos::task::spawn_local;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
 use toolshelf_browser::Reading;
 use toolshelf_browser::companion::Connection;
-use toolshelf_browser::core::call::{Answer, Timing};
+use toolshelf_browser::core::call::Answer;
 use toolshelf_browser::core::live::MachineEnvironment;
 use toolshelf_browser::core::refusal::{Code, Refusal};
 use toolshelf_browser::core::task::TaskView;
@@ -72,19 +72,9 @@ pub(crate) struct Link {
     pub(crate) host: StoredValue<Option<Rc<dyn Machine>>, LocalStorage>,
     /// Who hears of its tasks.
     pub(crate) on_news: StoredValue<Option<OnNews>, LocalStorage>,
-    /// The page's own calls of which the live session has not told yet.
-    pub(crate) own_calls: StoredValue<Vec<OwnCall>>,
-}
-
-/// A call that this page made, and what tells it from others in the live session.
-#[derive(Debug, Clone)]
-pub(crate) struct OwnCall {
-    /// Id of the tool.
-    pub(crate) tool: String,
-    /// How long it took, in milliseconds, or why it was refused.
-    pub(crate) end: Result<f64, String>,
-    /// Where the time went, if that is known.
-    pub(crate) timing: Option<Timing>,
+    /// The page's own calls of which the live session has not told yet: the tool's id, and until when it would, in
+    /// milliseconds since 1970.
+    pub(crate) own_calls: StoredValue<Vec<(String, f64)>>,
 }
 
 impl Link {

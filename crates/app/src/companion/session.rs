@@ -11,15 +11,17 @@ use toolshelf_browser::core::refusal::{Code, Refusal};
 use toolshelf_browser::core::task::{TaskState, TaskView};
 use toolshelf_browser::tasks::{Delegation, Detail, Filter, Page};
 
-use super::{Machine, News, OwnCall};
+use super::{Machine, News};
 use crate::actions;
 use crate::history::Call;
 use crate::route::Place;
 use crate::state::{State, tool_key};
 use crate::tasks::TaskSource;
 
-/// Most of the page's own calls that the live session may still tell of.
-const MAX_OWN_CALLS: usize = 32;
+/// So long a call of this page may take, in milliseconds, with all that waits before it.
+const LONGEST_CALL_MS: f64 = 60_000.0;
+/// So long after a call was answered the live session may still tell of it, in milliseconds.
+const TOLD_WITHIN_MS: f64 = 2_000.0;
 
 /// The companion, and the page that it tells of everything.
 struct Session {
@@ -76,65 +78,53 @@ fn tell(state: State, now: &Connection) {
     match now {
         Connection::Connected => state.announce("Connected to the companion"),
         Connection::Refused(refusal) => state.announce(["The companion refused: ", &refusal.why].concat()),
-        Connection::Waiting { .. } if !is_lost && state.machine.environment.with_untracked(Option::is_some) => {
+        Connection::Waiting { .. }
+            if !is_lost && state.machine.environment.with_untracked(Option::is_some) =>
+        {
             state.announce("The connection to the companion is lost; it is tried again");
         }
         Connection::Waiting { .. } | Connection::Connecting | Connection::Off => {}
     }
 }
 
-/// Remembers a call that the live session told of.
+/// Remembers a call that the live session told of. Calls over HTTP of a tool that this page has just called are taken
+/// for its own.
 fn note(state: State, notice: CallNotice) {
-    let CallNotice { name, ok, duration_ms, from, why, .. } = notice;
-    let is_it = |own: &OwnCall| {
-        own.tool == name
-            && match &own.end {
-                Ok(ms) => ok && *ms == duration_ms,
-                Err(said) => !ok && why.as_ref() == Some(said),
-            }
-    };
-    let own = state.machine.own_calls.try_update_value(|calls| {
-        let at = calls.iter().position(is_it)?;
-        Some(calls.remove(at))
-    });
-    let own = own.flatten();
-    let call = Call {
-        at_ms: js_sys::Date::now(),
-        duration_ms,
-        ok,
-        timing: own.as_ref().and_then(|own| own.timing),
-        from: own.is_none().then_some(from),
-    };
+    let CallNotice { name, ok, duration_ms, from, .. } = notice;
+    let at_ms = js_sys::Date::now();
+    let is_own = from == CallOrigin::Http
+        && state.machine.own_calls.try_update_value(|calls| {
+            calls.retain(|(_, until)| at_ms < *until);
+            let own = calls.iter().position(|(tool, _)| *tool == name);
+            own.map(|own| calls.swap_remove(own)).is_some()
+        }) == Some(true);
+    let from = (!is_own).then_some(from);
+    let call = Call { at_ms, duration_ms, ok, timing: None, from };
     actions::note(state, tool_key(Place::Machine, &name), call);
 }
 
-/// Marks a call that this page made as its own. The live session may have told of it already, or tells of it soon.
-fn mark(state: State, id: &str, result: &Result<Answer, Refusal>) {
-    let own = match result {
-        // Nobody else has seen this one.
-        Err(refusal) if refusal.code == Code::MachineUnreachable => return,
-        Err(refusal) => OwnCall { tool: id.to_owned(), end: Err(refusal.why.clone()), timing: None },
-        Ok(Answer { duration_ms, timing, .. }) => {
-            OwnCall { tool: id.to_owned(), end: Ok(*duration_ms), timing: Some(*timing) }
-        }
-    };
-    let is_it = |call: &Call| {
-        call.from == Some(CallOrigin::Http)
-            && match own.end {
-                Ok(ms) => call.ok && call.duration_ms == ms,
-                Err(_) => !call.ok,
+impl Session {
+    /// Calls a tool. The live session tells of the call about when its answer comes, a little earlier or later.
+    async fn call_own(&self, id: &str, arguments: Vec<(String, Vec<u8>)>) -> Result<Answer, Refusal> {
+        let own_calls = self.state.machine.own_calls;
+        let until = js_sys::Date::now() + LONGEST_CALL_MS;
+        own_calls.update_value(|calls| calls.push((id.to_owned(), until)));
+        let result = self.companion.call(id, arguments).await;
+        let soon = js_sys::Date::now() + TOLD_WITHIN_MS;
+        own_calls.update_value(|calls| {
+            if let Some(own) = calls.iter_mut().find(|(tool, wait)| tool == id && *wait == until) {
+                own.1 = soon;
             }
-    };
-    let key = tool_key(Place::Machine, id);
-    let is_told = state.histories.try_update(|histories| {
-        histories.get_mut(&key).is_some_and(|history| history.own(own.timing, is_it))
-    });
-    if is_told != Some(true) {
-        state.machine.own_calls.update_value(|calls| {
-            let surplus = (calls.len() + 1).saturating_sub(MAX_OWN_CALLS);
-            calls.drain(..surplus);
-            calls.push(own);
         });
+        // Only the answer says where the time went.
+        if let Ok(Answer { timing, .. }) = &result {
+            self.state.histories.update(|histories| {
+                if let Some(history) = histories.get_mut(&tool_key(Place::Machine, id)) {
+                    history.explain(*timing);
+                }
+            });
+        }
+        result
     }
 }
 
@@ -144,11 +134,7 @@ impl Machine for Session {
         id: &'a str,
         arguments: Vec<(String, Vec<u8>)>,
     ) -> LocalBoxFuture<'a, Result<Answer, Refusal>> {
-        Box::pin(async move {
-            let result = self.companion.call(id, arguments).await;
-            mark(self.state, id, &result);
-            result
-        })
+        Box::pin(self.call_own(id, arguments))
     }
 
     fn retry(&self) {

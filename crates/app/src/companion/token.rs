@@ -63,13 +63,25 @@ mod tests {
     #[test]
     fn a_link_is_as_good_as_its_token_on_the_page_that_it_opens() {
         let token = Entered::Token("0f0f".into());
-        for entered in ["0f0f", " 0f0f\n", "http://127.0.0.1:14800/#token=0f0f", "http://127.0.0.1:14800#token=0f0f"] {
+        for entered in
+            ["0f0f", " 0f0f\n", "http://127.0.0.1:14800/#token=0f0f", "http://127.0.0.1:14800#token=0f0f"]
+        {
             assert_eq!(read(entered, ORIGIN), token, "{entered}");
         }
         let link = "http://localhost:14800/#token=0f0f";
         assert_eq!(read(link, ORIGIN), Entered::Link(link.into()));
         assert_eq!(read("a/b:c#d", ORIGIN), Entered::Token("a/b:c#d".into()));
-        for entered in ["", "  ", "a b", "ä", "http://127.0.0.1:14800/", "javascript:x#token=0f", "#token=", "#token=a b", "x#token=0f"] {
+        for entered in [
+            "",
+            "  ",
+            "a b",
+            "ä",
+            "http://127.0.0.1:14800/",
+            "javascript:x#token=0f",
+            "#token=",
+            "#token=a b",
+            "x#token=0f",
+        ] {
             assert_eq!(read(entered, ORIGIN), Entered::Neither, "{entered}");
         }
     }

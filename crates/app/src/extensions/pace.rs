@@ -14,8 +14,9 @@ pub(super) fn Pace(
     key: String,
 ) -> impl IntoView {
     let state = use_state();
-    let history =
-        Memo::new(move |_| state.histories.with(|histories| histories.get(&key).cloned()).unwrap_or_default());
+    let history = Memo::new(move |_| {
+        state.histories.with(|histories| histories.get(&key).cloned()).unwrap_or_default()
+    });
     let last = move || {
         history.with(|history| history.last().map_or_else(|| "–".to_owned(), |call| millis(call.duration_ms)))
     };

@@ -14,7 +14,11 @@ pub(super) fn places(state: State, here: Place, id: String) -> AnyView {
         let is_it = move |tool: &Tool| tool.id == id && tool.driven().is_some();
         Memo::new(move |_| {
             state.with_readings(there, |readings| {
-                readings.iter().filter_map(|reading| reading.shelf.as_ref().ok()).flat_map(|shelf| &shelf.tools).any(&is_it)
+                readings
+                    .iter()
+                    .filter_map(|reading| reading.shelf.as_ref().ok())
+                    .flat_map(|shelf| &shelf.tools)
+                    .any(&is_it)
             })
         })
     };

@@ -137,13 +137,7 @@ pub(super) fn path_field(
 }
 
 /// Looks into the folder that the path is in.
-fn suggest(
-    state: State,
-    desk: Desk,
-    place: Place,
-    path: RwSignal<String>,
-    paths: RwSignal<Vec<String>>,
-) {
+fn suggest(state: State, desk: Desk, place: Place, path: RwSignal<String>, paths: RwSignal<Vec<String>>) {
     // Nobody lists the files of a machine for a page.
     if place == Place::Machine {
         return;

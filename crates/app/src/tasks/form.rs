@@ -74,7 +74,8 @@ pub(super) fn form(state: State, desk: Desk, here: Memo<Place>) -> AnyView {
         let option = |agent: Agent| {
             let Agent { id, description, .. } = agent;
             let name = if id == MODEL_AGENT { "Browser's model" } else { &id };
-            let words = if description.is_empty() { name.to_owned() } else { [name, ": ", &description].concat() };
+            let words =
+                if description.is_empty() { name.to_owned() } else { [name, ": ", &description].concat() };
             let value = id.clone();
             let is_chosen =
                 move || chosen.with(|chosen| chosen.as_ref().is_some_and(|chosen| chosen.id == id));
@@ -119,8 +120,7 @@ pub(super) fn form(state: State, desk: Desk, here: Memo<Place>) -> AnyView {
         let is_chosen = move || deadline_ms.get() == ms;
         view! { <option value=ms.to_string() prop:selected=is_chosen>{words::span(ms)}</option> }
     };
-    let deadlines =
-        move || offered.with(|(offered, _)| offered.iter().copied().map(deadline).collect_view());
+    let deadlines = move || offered.with(|(offered, _)| offered.iter().copied().map(deadline).collect_view());
     let set_deadline = move |event| form.deadline_ms.set(event_target_value(&event).parse().ok());
     let is_over = move || size.get() > TASK_MAX_BYTES;
     let count =

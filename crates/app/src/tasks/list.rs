@@ -10,8 +10,8 @@ use crate::result::refusal::RefusalNote;
 use crate::route::{self, ENVIRONMENTS, Place};
 use crate::state::State;
 use crate::ui::arriving::arriving;
-use crate::{companion, text};
 use crate::ui::icon::Icon;
+use crate::{companion, text};
 
 const FILTERS: [(Filter, &str); 4] = [
     (Filter::All, "All"),

@@ -56,7 +56,9 @@ pub(crate) fn tasks_view(state: State) -> Result<AnyView, SplitLoaderError> {
         let here = here.get();
         let active = match here {
             Place::Browser => state.environment.with(|here| here.as_ref().map_or(0, |here| here.active)),
-            Place::Machine => state.machine.environment.with(|known| known.as_ref().map_or(0, |known| known.active)),
+            Place::Machine => {
+                state.machine.environment.with(|known| known.as_ref().map_or(0, |known| known.active))
+            }
         };
         match (active as u64, here) {
             (0, _) => String::new(),

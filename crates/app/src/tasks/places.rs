@@ -139,9 +139,11 @@ pub(super) fn deadlines(bounds: PlacementBounds, agent: Option<&Agent>) -> (Vec<
     let usual = agent.and_then(|agent| agent.deadline_ms).unwrap_or(bounds.default_deadline_ms);
     let usual = usual.min(bounds.max_deadline_ms);
     let mut offered: Vec<_> = DEADLINES_MS.into_iter().filter(|ms| *ms <= bounds.max_deadline_ms).collect();
-    offered.extend([usual, bounds.max_deadline_ms]);
-    offered.sort_unstable();
-    offered.dedup();
+    for more in [usual, bounds.max_deadline_ms] {
+        if let Err(at) = offered.binary_search(&more) {
+            offered.insert(at, more);
+        }
+    }
     (offered, usual)
 }
 
@@ -218,7 +220,8 @@ mod tests {
 
     #[test]
     fn deadlines_stay_within_what_the_place_grants() {
-        let agent = |deadline_ms| Agent { id: String::new(), description: String::new(), abi: None, deadline_ms };
+        let agent =
+            |deadline_ms| Agent { id: String::new(), description: String::new(), abi: None, deadline_ms };
         let here = Placement::Browser.bounds();
         assert_eq!(deadlines(here, None), (vec![5_000, 30_000, 60_000, 300_000], 30_000));
         let (offered, usual) = deadlines(Placement::Machine.bounds(), Some(&agent(None)));

@@ -107,7 +107,8 @@ fn heard(state: State, news: News) {
         return;
     }
     let News::Task(view, is_news) = news else { return read_shown(state, None) };
-    let is_known = desk.rows.with_untracked(|rows| rows.rows.iter().any(|row| row.view.address == view.address));
+    let is_known =
+        desk.rows.with_untracked(|rows| rows.rows.iter().any(|row| row.view.address == view.address));
     if is_known {
         desk.rows.update(|rows| {
             let found = rows.rows.iter_mut().find(|row| row.view.address == view.address);
@@ -233,9 +234,8 @@ pub(super) fn read_older(state: State) {
 /// Reads the task that the address names.
 pub(super) fn read_detail(state: State) {
     let desk = Desk::of(state);
-    let named = move || {
-        state.route.with_untracked(|route| Some(route::to_task(route.place, route.task.as_ref()?)))
-    };
+    let named =
+        move || state.route.with_untracked(|route| Some(route::to_task(route.place, route.task.as_ref()?)));
     let Some(address) = named() else {
         desk.detail.set(None);
         return;
@@ -246,9 +246,8 @@ pub(super) fn read_detail(state: State) {
             Some(position) => source.detail(position).await,
             None => Err(Refusal::new(Code::TaskNotFound, "a task's address on this page ends in its number")),
         };
-        let is_shown = desk.detail.with_untracked(|shown| {
-            matches!(shown, Some((shown, Ok(_))) if *shown == address)
-        });
+        let is_shown =
+            desk.detail.with_untracked(|shown| matches!(shown, Some((shown, Ok(_))) if *shown == address));
         // What was read of it before stays where only nobody answers.
         if is_shown && found.as_ref().is_err_and(|refusal| refusal.code == Code::MachineUnreachable) {
             return;

@@ -139,7 +139,9 @@ async fn read_body(body: &JsValue) -> Result<Vec<u8>, Refusal> {
         }
         if let Some(piece) = js::get(&piece, "value").dyn_ref::<Uint8Array>() {
             if bytes.len() + piece.length() as usize > ANSWER_MAX_BYTES {
-                return Err(invalid(&["it is longer than ", &ANSWER_MAX_BYTES.to_string(), " bytes"].concat()));
+                return Err(invalid(
+                    &["it is longer than ", &ANSWER_MAX_BYTES.to_string(), " bytes"].concat(),
+                ));
             }
             bytes.extend(piece.to_vec());
         }

@@ -63,7 +63,8 @@ pub(super) enum Frame {
 
 impl Frame {
     fn read(text: &str) -> Result<Self, Refusal> {
-        let frame: Value = serde_json::from_slice(text.as_bytes()).map_err(|err| invalid(&err.to_string()))?;
+        let frame: Value =
+            serde_json::from_slice(text.as_bytes()).map_err(|err| invalid(&err.to_string()))?;
         known(match &*known(wire::text(&frame, "type"))? {
             "state" => Ok(Self::Ready),
             "tool" => wire::list(&frame, "calls", wire::notice).map(Self::Calls),
@@ -244,9 +245,9 @@ impl Drop for Socket {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolshelf_core::RootDescriptor;
     use toolshelf_core::live::{CallOrigin, ServerFrame};
     use toolshelf_core::placement::Placement;
-    use toolshelf_core::RootDescriptor;
     use toolshelf_core::task::TaskState;
 
     use super::*;

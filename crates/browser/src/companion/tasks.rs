@@ -150,8 +150,12 @@ mod tests {
     #[test]
     fn a_delegation_names_what_it_wishes_for_and_nothing_else() {
         let root = RootDescriptor::Machine { path: "/r".into(), environment: Some("env_1".into()) };
-        let mut delegation =
-            Delegation { agent: "hash".into(), task: "abc".into(), deadline_ms: Some(5_000), root: Some(root) };
+        let mut delegation = Delegation {
+            agent: "hash".into(),
+            task: "abc".into(),
+            deadline_ms: Some(5_000),
+            root: Some(root),
+        };
         let full = json!({"agent": "hash", "task": "abc", "callId": "c", "root": "/r", "deadlineMs": 5_000});
         assert_eq!(call(&delegation, "c"), full);
         (delegation.deadline_ms, delegation.root) = (None, None);

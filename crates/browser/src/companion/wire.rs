@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
+use toolshelf_core::RootDescriptor;
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::{Answer, Timing};
 use toolshelf_core::digest::Digest;
@@ -14,9 +15,8 @@ use toolshelf_core::placement::{Placement, PlacementBounds};
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::script::{Block, Op};
 use toolshelf_core::shelf::{Admitted, Shelf, Tool};
-use toolshelf_core::task::{TaskBounds, TaskState, TaskView};
 use toolshelf_core::task::view::StaleReason;
-use toolshelf_core::RootDescriptor;
+use toolshelf_core::task::{TaskBounds, TaskState, TaskView};
 use toolshelf_host::Reading;
 
 use crate::tasks::{Detail, Moment, Page, Row};

@@ -88,7 +88,8 @@ fn tasks_are_read_in_every_state() {
     let moment = Moment { at: "t".into(), state: TaskState::Failed, reason: Some("r".into()) };
     let bare = Moment { reason: None, ..moment.clone() };
     let (task, mechanism, call_id) = ("abc".into(), "m".into(), "c".into());
-    let told = Detail { row: listed(TaskState::Failed), task, mechanism, call_id, moments: vec![moment, bare] };
+    let told =
+        Detail { row: listed(TaskState::Failed), task, mechanism, call_id, moments: vec![moment, bare] };
     every_field_counts(detail, &json!(told), &[]);
     same(detail, told);
 }

@@ -1,7 +1,7 @@
 //! The page for everybody: by keyboard alone, for assistive technology, on a narrow screen, in the dark.
 
 use anyhow::Result;
-use e2e::{Browser, ColorScheme, Page};
+use e2e::{Browser, ColorScheme};
 use thirtyfour::{By, Key, TypingData};
 
 use super::person::{add_shelf, choose, open, run, sample_shelf, text, type_text};
