@@ -119,13 +119,12 @@ impl Drop for Companion {
     }
 }
 
-/// The program that was built together with this test.
+/// The program that was built into the same folder: a test is in `deps` below it.
 fn program() -> Result<PathBuf> {
-    let test = std::env::current_exe()?;
-    let folder = test.ancestors().nth(2).unwrap_or(Path::new("target/debug"));
-    let program = folder.join("toolshelf");
-    ensure!(program.is_file(), "{} is missing: run `cargo build --package toolshelf`", program.display());
-    Ok(program)
+    let this = std::env::current_exe()?;
+    let programs = this.ancestors().skip(1).take(2).map(|folder| folder.join("toolshelf"));
+    let found = programs.into_iter().find(|program| program.is_file());
+    found.context("the companion is not built: run `cargo build --package toolshelf`")
 }
 
 async fn launch(folder: &Path, listen: SocketAddr) -> Result<(Child, SocketAddr)> {
