@@ -103,7 +103,7 @@ pub(super) fn lost(state: State) -> AnyView {
                     "What is shown is how it was last. The page tries again by itself, and tasks go on without it. \
                     If the companion was ended, start it with "<code>"toolshelf serve"</code>"."
                 </p>
-                <details class="raw"><summary>"Why"</summary><p>{rich(&why.to_string())}</p></details>
+                <details class="raw"><summary><Icon name="#i-chevron"/>"Why"</summary><p>{rich(&why.to_string())}</p></details>
                 {again()}
             </div>
         }

@@ -81,9 +81,9 @@ pub(super) fn list(state: State, desk: Desk, here: Memo<Place>) -> AnyView {
     };
     view! {
         <div class="panel__list">
+            {places::switch(state, here)}
+            {lost}
             <section class="tasks" aria-label="Your tasks">
-                {places::switch(state, here)}
-                {lost}
                 <div class="tasks__bar">
                     <fieldset class="seg">
                         <legend class="vh">"Which tasks are listed"</legend>

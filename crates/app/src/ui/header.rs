@@ -45,6 +45,10 @@ pub(crate) fn Header() -> impl IntoView {
         let active = Some(active.get()).filter(|active| *active > 0)?;
         Some(view! { <span class="nav__count">{active.to_string()}<span class="vh">" active"</span></span> })
     };
+    let tagline = move || match state.machine.is_wanted.get() {
+        true => "Digest-pinned WebAssembly tools, run in this tab or on your own computer.",
+        false => "Digest-pinned WebAssembly tools, run in this tab. Nothing leaves it.",
+    };
     let chosen = preference::theme();
     let theme = |(value, icon, title): (&'static str, &'static str, &'static str)| {
         view! {
@@ -71,7 +75,7 @@ pub(crate) fn Header() -> impl IntoView {
                     <a href=TASKS aria-current=current(Panel::Tasks)>"Tasks"{count}</a>
                     <a href=ENVIRONMENTS aria-current=current(Panel::Environments)>"Environments"</a>
                 </nav>
-                <p class="tagline">"Digest-pinned WebAssembly tools, run in this tab. Nothing leaves it."</p>
+                <p class="tagline">{tagline}</p>
                 <fieldset class="seg">
                     <legend class="vh">"Theme"</legend>
                     {THEMES.map(theme).collect_view()}
