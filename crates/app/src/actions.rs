@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::abortable;
+use futures::future::{LocalBoxFuture, abortable};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use toolshelf_browser::core::Abi;
@@ -12,11 +12,10 @@ use toolshelf_browser::core::call::Answer;
 use toolshelf_browser::core::refusal::{Code, Refusal};
 use toolshelf_browser::{CallEvent, PickedFile, Toolshelf, pick};
 
-use crate::console;
 use crate::history::Call;
-use crate::route;
-use crate::state::{End, Field, Form, Outcome, Running, Shelves, State, Toast, Undo, Verdicts};
-use crate::text;
+use crate::route::{self, Place};
+use crate::state::{End, Field, Form, Outcome, Running, Shelves, State, Toast, Undo, Verdicts, tool_key};
+use crate::{companion, console, text};
 
 /// How long a changed latency is marked.
 const FRESH: Duration = Duration::from_millis(900);
@@ -53,8 +52,12 @@ pub(crate) fn start(state: State) {
 }
 
 fn follow_address(state: State) {
-    let read = || route::parse(&window().location().hash().unwrap_or_default());
+    let read = move || {
+        companion::take_token(state);
+        route::parse(&window().location().hash().unwrap_or_default())
+    };
     state.route.set(read());
+    companion::start(state);
     window_event_listener(leptos::ev::hashchange, move |_| state.route.set(read()));
 }
 
@@ -86,11 +89,8 @@ fn with_shelf(state: State, act: impl AsyncFnOnce(Toolshelf) + 'static) {
 
 fn note_call(state: State, event: &CallEvent) {
     let timing = event.result.as_ref().ok().copied();
-    let call = Call { at_ms: event.at_ms, duration_ms: event.duration_ms, timing };
-    state.now.set(js_sys::Date::now());
-    state.histories.update(|histories| histories.entry(event.tool.clone()).or_default().push(call));
-    state.fresh.set(Some(event.tool.clone()));
-    set_timeout(move || state.fresh.set(None), FRESH);
+    let (at_ms, duration_ms) = (event.at_ms, event.duration_ms);
+    note(state, event.tool.clone(), Call { at_ms, duration_ms, ok: timing.is_some(), timing, from: None });
     // What a call finds out about a stored module holds for the list as well.
     let is_about_module =
         |refusal: &Refusal| matches!(refusal.code, Code::DigestMismatch | Code::WasmUnreadable);
@@ -99,23 +99,31 @@ fn note_call(state: State, event: &CallEvent) {
     }
 }
 
+/// Remembers how a call has ended.
+pub(crate) fn note(state: State, key: String, call: Call) {
+    state.now.set(js_sys::Date::now());
+    state.histories.update(|histories| histories.entry(key.clone()).or_default().push(call));
+    state.fresh.set(Some(key));
+    set_timeout(move || state.fresh.set(None), FRESH);
+}
+
 /// Runs a tool with what is in its form.
-pub(crate) fn run(state: State, id: &str, abi: Abi, form: &Form) {
+pub(crate) fn run(state: State, place: Place, id: &str, abi: Abi, form: &Form) {
+    let key = tool_key(place, id);
     let inputs = abi.layout().inputs;
     let given: Option<Vec<_>> = form.fields.iter().map(|field| field.with_untracked(Field::bytes)).collect();
-    let Some(given) = given.filter(|_| !state.is_running(id)) else { return };
+    let Some(given) = given.filter(|_| !state.is_running(&key)) else { return };
     let fits = |(input, bytes): (&Input, &Arc<[u8]>)| input.check_size(bytes.len() as u64).is_ok();
-    let Some(shelf) = state.service.get_value().filter(|_| inputs.iter().zip(&given).all(fits)) else {
+    if !inputs.iter().zip(&given).all(fits) {
         return;
-    };
+    }
 
     let arguments =
         inputs.iter().zip(&given).map(|(input, bytes)| (input.arguments[0].to_owned(), bytes.to_vec()));
-    let arguments: Vec<_> = arguments.collect();
-    let tool = id.to_owned();
-    let (call, stop) = abortable(async move { shelf.call(&tool, arguments).await });
+    let Some(call) = call(state, place, id.to_owned(), arguments.collect()) else { return };
+    let (call, stop) = abortable(call);
     let since = js_sys::Date::now();
-    state.running.update(|running| running.push(Running { id: id.to_owned(), since, stop }));
+    state.running.update(|running| running.push(Running { key: key.clone(), since, stop }));
     state.announce("");
     // A clock that runs already serves this run too.
     if state.running.with_untracked(|running| running.len() == 1) {
@@ -129,10 +137,29 @@ pub(crate) fn run(state: State, id: &str, abi: Abi, form: &Form) {
             Ok(Err(refusal)) => End::Refused(refusal),
             Err(_) => End::Stopped(js_sys::Date::now() - since),
         };
-        state.running.update(|running| running.retain(|run| run.id != id));
+        state.running.update(|running| running.retain(|run| run.key != key));
         state.announce(spoken(&id, &end));
         outcome.set(Some(Arc::new(Outcome { end, inputs: given })));
     });
+}
+
+/// A call, here or at the companion; nothing where that is not there yet.
+fn call(
+    state: State,
+    place: Place,
+    id: String,
+    arguments: Vec<(String, Vec<u8>)>,
+) -> Option<LocalBoxFuture<'static, Result<Answer, Refusal>>> {
+    Some(match place {
+        Place::Browser => {
+            let shelf = state.service.get_value()?;
+            Box::pin(async move { shelf.call(&id, arguments).await })
+        }
+        Place::Machine => {
+            let host = state.machine.host.get_value()?;
+            Box::pin(async move { host.call(&id, arguments).await })
+        }
+    })
 }
 
 fn spoken(id: &str, end: &End) -> String {
@@ -153,9 +180,9 @@ fn beat(state: State) {
 }
 
 /// Ends a run.
-pub(crate) fn stop(state: State, id: &str) {
+pub(crate) fn stop(state: State, key: &str) {
     state.running.with_untracked(|running| {
-        running.iter().filter(|run| run.id == id).for_each(|run| run.stop.abort());
+        running.iter().filter(|run| run.key == key).for_each(|run| run.stop.abort());
     });
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use toolshelf_browser::core::call::Timing;
+use toolshelf_browser::core::live::CallOrigin;
 
 /// Calls that the chart shows.
 pub(crate) const SHOWN: usize = 20;
@@ -16,15 +17,12 @@ pub(crate) struct Call {
     pub(crate) at_ms: f64,
     /// How long it took, in milliseconds.
     pub(crate) duration_ms: f64,
-    /// Where the time went, if the call ended well.
+    /// Whether it ended with an answer.
+    pub(crate) ok: bool,
+    /// Where the time went, if the call ended well and that is known.
     pub(crate) timing: Option<Timing>,
-}
-
-impl Call {
-    /// Whether the call ended with an answer.
-    pub(crate) fn ok(&self) -> bool {
-        self.timing.is_some()
-    }
+    /// Where it came from, if not from this page.
+    pub(crate) from: Option<CallOrigin>,
 }
 
 /// The calls of one tool in this session.
@@ -49,11 +47,19 @@ pub(crate) struct Bar {
 impl History {
     /// Remembers one more call.
     pub(crate) fn push(&mut self, call: Call) {
-        let count = if call.ok() { &mut self.ok } else { &mut self.failed };
+        let count = if call.ok { &mut self.ok } else { &mut self.failed };
         *count += 1;
         self.recent.push_back(call);
         if self.recent.len() > SHOWN {
             self.recent.pop_front();
+        }
+    }
+
+    /// Says where the time of this page's own last call went, if that is not known yet.
+    pub(crate) fn explain(&mut self, timing: Timing) {
+        let own = |call: &&mut Call| call.ok && call.from.is_none() && call.timing.is_none();
+        if let Some(call) = self.recent.iter_mut().rev().find(own) {
+            call.timing = Some(timing);
         }
     }
 
@@ -80,7 +86,7 @@ impl History {
                 return Bar { height: 2, class: "is-empty" };
             };
             let height = ((call.duration_ms / longest) * f64::from(CHART_HEIGHT - 2)).round() as u32;
-            let class = match call.ok() {
+            let class = match call.ok {
                 false => "is-failed",
                 true if place == SHOWN - 1 => "is-last",
                 true => "",
@@ -95,7 +101,7 @@ mod tests {
     use super::*;
 
     fn call(duration_ms: f64, ok: bool) -> Call {
-        Call { at_ms: 0.0, duration_ms, timing: ok.then(Timing::default) }
+        Call { at_ms: 0.0, duration_ms, ok, timing: None, from: None }
     }
 
     #[test]
@@ -107,6 +113,18 @@ mod tests {
         assert_eq!((history.ok, history.failed), (25, 25));
         assert_eq!(history.range(), Some((30.0, 49.0)));
         assert_eq!(history.last().map(|call| call.duration_ms), Some(49.0));
+    }
+
+    #[test]
+    fn only_an_own_call_is_explained_and_only_once() {
+        let mut history = History::default();
+        history.push(call(1.0, true));
+        history.push(call(2.0, false));
+        history.push(Call { from: Some(CallOrigin::Http), ..call(3.0, true) });
+        history.explain(Timing { run_ms: 1.0, ..Timing::default() });
+        history.explain(Timing::default());
+        let run = |call: &Call| call.timing.map(|timing| timing.run_ms);
+        assert_eq!(history.recent.iter().map(run).collect::<Vec<_>>(), [Some(1.0), None, None]);
     }
 
     #[test]

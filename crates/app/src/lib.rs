@@ -6,6 +6,7 @@
 //! | `state` | what the page knows, as signals |
 //! | `actions` | what the page does: reading, running, adding, removing, undoing |
 //! | `console` | the same for scripts |
+//! | `companion` | the companion that may serve the page: its tools, its tasks, the connection to it |
 //! | `route` | the part of the address that names a panel, a tool or a task |
 //! | `history` | how fast a tool has been |
 //! | `text` | numbers, times and untrusted bytes as text |
@@ -23,6 +24,7 @@
 )]
 
 mod actions;
+mod companion;
 mod console;
 mod environments;
 mod extensions;

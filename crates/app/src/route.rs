@@ -1,6 +1,7 @@
 //! The part of the address behind `#`: `#/extensions`, `#/extensions/<id>`, and `#/extensions/<id>/in/<shelf>` for an
 //! entry whose id another shelf has as well; `#/tasks`, and `#/tasks/<place in the journal>` for one task; and
-//! `#/environments`.
+//! `#/environments`. What is the companion's has `/on/machine` behind a tool's id, and `machine/` in front of a task's
+//! place.
 
 /// The address of the panel of tools.
 pub(crate) const PANEL: &str = "#/extensions";
@@ -21,11 +22,26 @@ pub(crate) enum Panel {
     Environments,
 }
 
+/// Whose tools and tasks are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Place {
+    /// Those of the browser that shows the page.
+    #[default]
+    Browser,
+    /// Those of the companion that serves it.
+    Machine,
+}
+
+/// The word for the companion in an address.
+const MACHINE: &str = "machine";
+
 /// What the address names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Route {
     /// The panel.
     pub(crate) panel: Panel,
+    /// Whose tool it is, or whose tasks are listed.
+    pub(crate) place: Place,
     /// Id of the tool that is looked at.
     pub(crate) tool: Option<String>,
     /// Key of the shelf, where the id alone would name another one's tool.
@@ -36,35 +52,58 @@ pub(crate) struct Route {
 
 /// Reads the part of an address that starts with `#`. What is not understood names the panel of tools.
 pub(crate) fn parse(hash: &str) -> Route {
-    if let Some(task) = below(hash, TASKS) {
+    if let Some(mut parts) = below(hash, TASKS) {
+        let first = parts.next().unwrap_or_default();
+        let (place, task) = match first == MACHINE {
+            true => (Place::Machine, parts.next().unwrap_or_default()),
+            false => (Place::Browser, first),
+        };
         let task = Some(decode(task)).filter(|task| !task.is_empty());
-        return Route { panel: Panel::Tasks, task, ..Route::default() };
+        return Route { panel: Panel::Tasks, place, task, ..Route::default() };
     }
     if below(hash, ENVIRONMENTS).is_some() {
         return Route { panel: Panel::Environments, ..Route::default() };
     }
     let mut parts = hash.strip_prefix(PANEL).unwrap_or_default().split('/').skip(1);
     let tool = parts.next().map(decode).filter(|id| !id.is_empty());
-    let shelf = parts.next().filter(|word| *word == "in").and_then(|_| parts.next()).map(decode);
-    Route { shelf: shelf.filter(|_| tool.is_some()), tool, ..Route::default() }
+    let mut route = Route { tool, ..Route::default() };
+    while let (true, Some(word), Some(value)) = (route.tool.is_some(), parts.next(), parts.next()) {
+        match word {
+            "on" if value == MACHINE => route.place = Place::Machine,
+            "in" => route.shelf = Some(decode(value)),
+            _ => break,
+        }
+    }
+    route
 }
 
-/// The first part of an address below that of a panel; empty for the panel itself.
-fn below<'a>(hash: &'a str, panel: &str) -> Option<&'a str> {
+/// The parts of an address below that of a panel.
+fn below<'a>(hash: &'a str, panel: &str) -> Option<std::str::Split<'a, char>> {
     let rest = hash.strip_prefix(panel)?;
-    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/')?.split('/').next() }
+    if rest.is_empty() { Some(rest.split('/')) } else { Some(rest.strip_prefix('/')?.split('/')) }
 }
 
-/// The address of the task at a place in the journal.
-pub(crate) fn to_task(position: u64) -> String {
-    [TASKS, "/", &position.to_string()].concat()
+/// The address of somebody's tasks.
+pub(crate) fn to_tasks(place: Place) -> String {
+    match place {
+        Place::Browser => TASKS.to_owned(),
+        Place::Machine => [TASKS, "/", MACHINE].concat(),
+    }
+}
+
+/// The address of the task at a place in somebody's journal.
+pub(crate) fn to_task(place: Place, task: &str) -> String {
+    [&to_tasks(place), "/", task].concat()
 }
 
 /// The address of a tool.
-pub(crate) fn to_tool(id: &str, shelf: Option<&str>) -> String {
+pub(crate) fn to_tool(place: Place, id: &str, shelf: Option<&str>) -> String {
     let mut hash = String::from(PANEL);
     hash.push('/');
     encode(id, &mut hash);
+    if place == Place::Machine {
+        hash.extend(["/on/", MACHINE]);
+    }
     if let Some(shelf) = shelf {
         hash.push_str("/in/");
         encode(shelf, &mut hash);
@@ -85,7 +124,8 @@ fn encode(text: &str, out: &mut String) {
     }
 }
 
-fn decode(text: &str) -> String {
+/// Text in which bytes may be written as `%2F`.
+pub(crate) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).and_then(|&digit| char::from(digit).to_digit(16));
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -111,13 +151,23 @@ mod tests {
 
     #[test]
     fn an_address_is_read_back_as_it_was_written() {
-        for (id, shelf) in
-            [("hash", None), ("(unnamed)", Some("a b/é%")), ("x/in/y", None), ("%41", Some("s"))]
-        {
-            let route = parse(&to_tool(id, shelf));
-            assert_eq!((route.tool.as_deref(), route.shelf.as_deref()), (Some(id), shelf));
+        for (id, shelf) in [
+            ("hash", None),
+            ("(unnamed)", Some("a b/é%")),
+            ("x/in/y", None),
+            ("%41", Some("s")),
+            ("on", None),
+        ] {
+            for place in [Place::Browser, Place::Machine] {
+                let route = parse(&to_tool(place, id, shelf));
+                assert_eq!(
+                    (route.place, route.tool.as_deref(), route.shelf.as_deref()),
+                    (place, Some(id), shelf)
+                );
+            }
         }
-        assert_eq!(to_tool("hash", None), "#/extensions/hash");
+        assert_eq!(to_tool(Place::Browser, "hash", None), "#/extensions/hash");
+        assert_eq!(to_tool(Place::Machine, "hash", None), "#/extensions/hash/on/machine");
     }
 
     #[test]
@@ -126,6 +176,9 @@ mod tests {
             assert_eq!(parse(hash), Route::default(), "{hash}");
         }
         assert_eq!(parse("#/extensions/%zz%").tool.as_deref(), Some("%zz%"));
+        for hash in ["#/extensions/hash/on/mars", "#/extensions/hash/on", "#/extensions/hash/at/machine"] {
+            assert_eq!(parse(hash).place, Place::Browser, "{hash}");
+        }
     }
 
     #[test]
@@ -133,10 +186,15 @@ mod tests {
         let task = |hash: &str| {
             let route = parse(hash);
             assert_eq!((route.panel, route.tool), (Panel::Tasks, None), "{hash}");
-            route.task
+            (route.place, route.task)
         };
-        assert_eq!((task("#/tasks"), task("#/tasks/")), (None, None));
-        assert_eq!((task(&to_task(12)), task("#/tasks/7/x")), (Some("12".into()), Some("7".into())));
+        for place in [Place::Browser, Place::Machine] {
+            assert_eq!(task(&to_tasks(place)), (place, None));
+            assert_eq!(task(&(to_tasks(place) + "/")), (place, None));
+            assert_eq!(task(&to_task(place, "12")), (place, Some("12".into())));
+            assert_eq!(task(&to_task(place, "7/x")), (place, Some("7".into())));
+        }
+        assert_eq!(to_tasks(Place::Browser), TASKS);
         assert_eq!(parse("#/environments").panel, Panel::Environments);
         assert_eq!(parse("#/environments/").panel, Panel::Environments);
     }

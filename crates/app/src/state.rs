@@ -14,9 +14,10 @@ use toolshelf_browser::core::shelf::Tool;
 use toolshelf_browser::tasks::{Environment, Tasks};
 use toolshelf_browser::{Added, BUILTIN, Reading, Removed, Toolshelf};
 
+use crate::companion::Link;
 use crate::history::History;
 use crate::result::diff_rows::View;
-use crate::route::Route;
+use crate::route::{Place, Route};
 use crate::tasks::Desk;
 use crate::ui::preference;
 
@@ -32,9 +33,11 @@ pub(crate) struct State {
     pub(crate) shelves: RwSignal<Shelves>,
     /// What the address names.
     pub(crate) route: RwSignal<Route>,
-    /// How each tool has fared, by its id.
+    /// The companion, where one serves the page.
+    pub(crate) machine: Link,
+    /// How each tool has fared, by its key.
     pub(crate) histories: RwSignal<HashMap<String, History>>,
-    /// The tool whose latency has just changed.
+    /// Key of the tool whose latency has just changed.
     pub(crate) fresh: RwSignal<Option<String>>,
     /// Milliseconds since the epoch, moved on once a second.
     pub(crate) now: RwSignal<f64>,
@@ -83,8 +86,8 @@ pub(crate) enum Shelves {
 /// A run on its way.
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
-    /// Id of the tool.
-    pub(crate) id: String,
+    /// Key of the tool.
+    pub(crate) key: String,
     /// When it began, in milliseconds since the epoch.
     pub(crate) since: f64,
     /// Ends it.
@@ -229,6 +232,8 @@ pub(crate) enum End {
 /// The tool that the address names.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Selected {
+    /// Whose it is.
+    pub(crate) place: Place,
     /// Key of its shelf.
     pub(crate) shelf_key: String,
     /// Name of its shelf.
@@ -240,7 +245,12 @@ pub(crate) struct Selected {
 impl Selected {
     /// Whether the tool came with the page.
     pub(crate) fn is_builtin(&self) -> bool {
-        self.shelf_key == BUILTIN
+        self.place == Place::Browser && self.shelf_key == BUILTIN
+    }
+
+    /// Under what the page keeps what it knows of the tool.
+    pub(crate) fn key(&self) -> String {
+        tool_key(self.place, &self.tool.id)
     }
 
     /// How the tool is called, if it can be.
@@ -255,6 +265,7 @@ impl State {
         Self {
             service: StoredValue::new_local(None),
             shelves: RwSignal::new(Shelves::Opening),
+            machine: Link::new(),
             route: RwSignal::new(Route::default()),
             histories: RwSignal::default(),
             fresh: RwSignal::new(None),
@@ -278,9 +289,9 @@ impl State {
     }
 
     /// The form of a tool. It outlives the component that shows it.
-    pub(crate) fn form(&self, id: &str, abi: Abi) -> Form {
+    pub(crate) fn form(&self, key: &str, abi: Abi) -> Form {
         let count = abi.layout().inputs.len();
-        let known = self.forms.with_value(|forms| forms.get(id).cloned());
+        let known = self.forms.with_value(|forms| forms.get(key).cloned());
         if let Some(form) = known.filter(|form| form.fields.len() == count) {
             return form;
         }
@@ -288,34 +299,33 @@ impl State {
         let fields = std::iter::repeat_with(field).take(count).collect();
         let form = Form { fields, outcome: ArcRwSignal::new(None) };
         self.forms.update_value(|forms| {
-            forms.insert(id.to_owned(), form.clone());
+            forms.insert(key.to_owned(), form.clone());
         });
         form
     }
 
     /// What the last run of a tool came back with, if it has been run.
-    pub(crate) fn outcome(&self, id: &str) -> Option<ArcRwSignal<Option<Arc<Outcome>>>> {
-        let outcome = self.forms.with_value(|forms| forms.get(id).map(|form| form.outcome.clone()));
+    pub(crate) fn outcome(&self, key: &str) -> Option<ArcRwSignal<Option<Arc<Outcome>>>> {
+        let outcome = self.forms.with_value(|forms| forms.get(key).map(|form| form.outcome.clone()));
         outcome.filter(|outcome| outcome.with_untracked(Option::is_some))
     }
 
     /// How long a tool has been running, in milliseconds, once that is long enough to be shown.
-    pub(crate) fn waiting(&self, id: &str) -> Option<f64> {
-        let since = self.running.with(|running| Some(running.iter().find(|run| run.id == id)?.since))?;
+    pub(crate) fn waiting(&self, key: &str) -> Option<f64> {
+        let since = self.running.with(|running| Some(running.iter().find(|run| run.key == key)?.since))?;
         Some(self.beat.get() - since).filter(|&ms| ms >= PATIENCE_MS)
     }
 
     /// Whether a tool is running.
-    pub(crate) fn is_running(&self, id: &str) -> bool {
-        self.running.with(|running| running.iter().any(|run| run.id == id))
+    pub(crate) fn is_running(&self, key: &str) -> bool {
+        self.running.with(|running| running.iter().any(|run| run.key == key))
     }
 
     /// The tool that the address names. An admitted one goes before an entry of the same id that was refused.
     pub(crate) fn selected(&self) -> Option<Selected> {
         let route = self.route.get();
         let id = route.tool?;
-        self.shelves.with(|shelves| {
-            let Shelves::Read(readings) = shelves else { return None };
+        self.with_readings(route.place, |readings| {
             let named =
                 readings.iter().filter(|reading| route.shelf.as_ref().is_none_or(|key| *key == reading.key));
             let tools = named.filter_map(|reading| Some((&reading.key, reading.shelf.as_ref().ok()?)));
@@ -324,6 +334,7 @@ impl State {
             let found =
                 tools.filter(|(.., tool)| tool.id == id).min_by_key(|(.., tool)| tool.verdict.is_err());
             found.map(|(key, name, tool)| Selected {
+                place: route.place,
                 shelf_key: key.clone(),
                 shelf_name: name.clone(),
                 tool: tool.clone(),
@@ -331,9 +342,38 @@ impl State {
         })
     }
 
+    /// Whether the address names a tool of the companion, which has not told of its tools yet.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.route.with(|route| route.place == Place::Machine)
+            && self.machine.is_wanted.get()
+            && self.machine.shelves.with(Option::is_none)
+    }
+
+    /// Looks at what was read of somebody's shelves; nothing before that.
+    pub(crate) fn with_readings<T>(&self, place: Place, look: impl FnOnce(&[Reading]) -> T) -> T {
+        match place {
+            Place::Browser => self.shelves.with(|shelves| match shelves {
+                Shelves::Read(readings) => look(readings),
+                Shelves::Opening | Shelves::Failed(_) => look(&[]),
+            }),
+            Place::Machine => self.machine.shelves.with(|shelves| match shelves {
+                Some(Ok(readings)) => look(readings),
+                Some(Err(_)) | None => look(&[]),
+            }),
+        }
+    }
+
     /// Tells a screen reader something.
     pub(crate) fn announce(&self, text: impl Into<String>) {
         self.announcement.set(text.into());
+    }
+}
+
+/// Under what the page keeps what it knows of a tool. No id has a slash.
+pub(crate) fn tool_key(place: Place, id: &str) -> String {
+    match place {
+        Place::Browser => id.to_owned(),
+        Place::Machine => ["machine/", id].concat(),
     }
 }
 

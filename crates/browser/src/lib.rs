@@ -10,6 +10,7 @@
 //! | [`storage`] | shelves in IndexedDB, small modules in `localStorage`; or all in memory where there is neither |
 //! | [`builtin`] | the shelf that comes with the page |
 //! | [`pick`] | files that a person picked or dropped |
+//! | [`companion`] | a program on the person's own computer that serves this page: its shelf, its tasks, its live session |
 //! | [`tasks`] | tasks of this tab: their journal, key, folders and executors |
 //! | [`toolshelf`] | all of it together, as the page uses it |
 //! | [`console`] | the same for scripts: `globalThis.toolshelf` |
@@ -19,6 +20,7 @@
 pub mod api;
 pub mod builtin;
 pub mod clock;
+pub mod companion;
 pub mod console;
 mod database;
 pub mod executor;

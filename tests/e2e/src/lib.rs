@@ -20,11 +20,13 @@ use std::path::{Path, PathBuf};
 mod axe;
 mod browser;
 mod chromedriver;
+mod companion;
 mod page;
 mod site;
 
 pub use axe::Finding;
 pub use browser::{Browser, ColorScheme};
+pub use companion::Companion;
 pub use page::Page;
 pub use site::Site;
 pub use thirtyfour;

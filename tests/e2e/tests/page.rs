@@ -2,6 +2,7 @@
 
 mod page {
     mod access;
+    mod companion;
     mod console;
     mod delegating;
     mod environments;

@@ -174,7 +174,8 @@ fn unit() -> Result<()> {
     sh::run(sh::cargo().args(["test", "--no-fail-fast"]))?;
     let guest = ["--package", "toolshelf-guest", "--features", "extension"];
     sh::run(sh::cargo().args(["test", "--no-fail-fast"]).args(guest))?;
-    sh::run(sh::cargo().args(["test", "--no-fail-fast", "--lib", "--package", "toolshelf-app"]))
+    let page = ["--package", "toolshelf-app", "--package", "toolshelf-browser"];
+    sh::run(sh::cargo().args(["test", "--no-fail-fast", "--lib"]).args(page))
 }
 
 /// The runner of wasm-bindgen drives the browser; the switches that it gets are in `webdriver.json`.
@@ -195,8 +196,10 @@ fn shelf() -> Result<()> {
     build_wasm::run(true).context("www/shelf/ is not what `cargo xtask build-wasm` builds")
 }
 
+/// The page is tested with the companion that serves it as well.
 fn e2e() -> Result<()> {
     build::existing_dist()?;
+    sh::run(sh::cargo().args(["build", "--package", "toolshelf", "--bin", "toolshelf"]))?;
     sh::run(sh::cargo().args(["test", "--package", "e2e"]))
 }
 

@@ -2,10 +2,12 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | `connect` | the way to a companion |
 //! | `folders` | the folders, and which one new tasks get |
 //! | `files` | what is in that one |
 //! | `data` | everything of a person in one file |
 
+pub(crate) mod connect;
 mod data;
 mod files;
 mod folders;
@@ -15,11 +17,13 @@ use leptos::wasm_split::{SplitLoaderError, wasm_split};
 use toolshelf_browser::core::placement::{Placement, PlacementBounds};
 use toolshelf_browser::tasks::Environment;
 
+use crate::companion;
 use crate::result::refusal::RefusalNote;
 use crate::route::Panel;
 use crate::state::State;
 use crate::tasks::{Desk, service, words};
 use crate::text::thousands;
+use crate::ui::arriving::arriving;
 
 /// The panel, fetched when it is first shown.
 #[wasm_split(tasks, wasm_split_path = leptos::wasm_split, fallible)]
@@ -44,7 +48,15 @@ pub(crate) fn environments_view(state: State) -> Result<AnyView, SplitLoaderErro
     let summary = move || {
         let is_ready =
             state.environment.with(|here| here.as_ref().is_some_and(|here| here.unavailable.is_none()));
-        if is_ready { "1 ready · 2 not connected" } else { "" }
+        match (is_ready, state.machine.is_connected()) {
+            (true, true) => "2 ready · 1 not connected",
+            (true, false) => "1 ready · 2 not connected",
+            (false, _) => "",
+        }
+    };
+    let machine = move || match state.machine.is_wanted.get() {
+        true => arriving(move || companion::card_view(state)),
+        false => connect::away(state),
     };
     let panel = view! {
         <main class="page" id="main" tabindex="-1">
@@ -55,16 +67,8 @@ pub(crate) fn environments_view(state: State) -> Result<AnyView, SplitLoaderErro
             <div class="panel__cols">
                 <div class="panel__list">
                     {here}
-                    {away(
-                        Placement::Machine,
-                        "This machine",
-                        "Needs the Toolshelf companion, which this page does not see.",
-                    )}
-                    {away(
-                        Placement::Remote,
-                        "Paired remote hosts",
-                        "Needs a host that was paired through the Toolshelf companion, and this page sees neither.",
-                    )}
+                    {machine}
+                    {remote()}
                 </div>
                 <div class="here">
                     {folders::folders(state, desk)}
@@ -119,17 +123,16 @@ fn this_browser(here: Environment) -> AnyView {
     .into_any()
 }
 
-/// An environment that is not connected.
-fn away(placement: Placement, name: &'static str, needs: &'static str) -> AnyView {
-    let bounds = placement.bounds();
-    let heading = ["env-", placement.as_str()].concat();
+/// Hosts that are not connected.
+fn remote() -> AnyView {
+    let bounds = Placement::Remote.bounds();
     view! {
-        <section class="env env--away" aria-labelledby=heading.clone()>
+        <section class="env env--away" aria-labelledby="env-remote">
             <div class="env__head">
-                <h2 id=heading.clone()>{name}</h2>
+                <h2 id="env-remote">"Paired remote hosts"</h2>
                 <span class="state" data-state="idle"><span class="dot" aria-hidden="true"></span>"Not connected"</span>
             </div>
-            <p>{needs}</p>
+            <p>"Needs a host that was paired through the Toolshelf companion, and this page sees none."</p>
             <dl>{grants(bounds)}{row("At the same time", bounds.max_active_tasks.to_string())}</dl>
         </section>
     }
@@ -137,7 +140,7 @@ fn away(placement: Placement, name: &'static str, needs: &'static str) -> AnyVie
 }
 
 /// What a placement grants to each task.
-fn grants(bounds: PlacementBounds) -> AnyView {
+pub(crate) fn grants(bounds: PlacementBounds) -> AnyView {
     let (usual, longest) = (words::span(bounds.default_deadline_ms), words::span(bounds.max_deadline_ms));
     let output = [&thousands(bounds.max_output_bytes.into()), " bytes"].concat();
     view! {
@@ -147,6 +150,6 @@ fn grants(bounds: PlacementBounds) -> AnyView {
     .into_any()
 }
 
-fn row(name: &'static str, value: String) -> AnyView {
+pub(crate) fn row(name: &'static str, value: String) -> AnyView {
     view! { <dt>{name}</dt><dd>{value}</dd> }.into_any()
 }

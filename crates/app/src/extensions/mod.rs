@@ -4,13 +4,14 @@ mod add_shelf;
 mod drop;
 mod field;
 mod pace;
+mod places;
 mod refused;
 mod remove_shelf;
 mod run_form;
-mod shelf_list;
+pub(crate) mod shelf_list;
 mod teach;
 mod tool_detail;
-mod tool_row;
+pub(crate) mod tool_row;
 mod verdicts;
 
 use leptos::prelude::*;
@@ -24,10 +25,12 @@ use self::shelf_list::ShelfList;
 use self::teach::Teach;
 use self::tool_detail::{ToolDetail, Unknown};
 use self::verdicts::VerdictTable;
+use crate::companion;
 use crate::result::refusal::RefusalNote;
 use crate::route;
 use crate::state::{Shelves, State, use_state};
 use crate::text::counted;
+use crate::ui::arriving::arriving;
 use crate::ui::dom;
 
 /// The panel.
@@ -55,6 +58,7 @@ pub(crate) fn Extensions() -> impl IntoView {
                 <div class="panel__cols">
                     <div class="panel__list" id="shelves">
                         <ShelfList/>
+                        {on_machine(state)}
                         <AddShelf/>
                     </div>
                     <Detail/>
@@ -67,6 +71,11 @@ pub(crate) fn Extensions() -> impl IntoView {
     }
 }
 
+/// The companion's tools, where there is one.
+fn on_machine(state: State) -> impl IntoView {
+    move || state.machine.is_wanted.get().then(|| arriving(move || companion::shelves_view(state)))
+}
+
 /// What the address names: a tool, nothing, or something that is not there.
 #[component]
 fn Detail() -> impl IntoView {
@@ -74,6 +83,8 @@ fn Detail() -> impl IntoView {
     let selected = Memo::new(move |_| state.selected());
     move || match (selected.get(), state.route.get().tool) {
         (Some(selected), _) => view! { <ToolDetail selected=selected/> }.into_any(),
+        // The companion has not told yet what it has.
+        (None, Some(_)) if state.is_awaited() => ().into_any(),
         (None, Some(id)) => view! { <Unknown id=id/> }.into_any(),
         (None, None) => view! { <Teach/> }.into_any(),
     }
@@ -148,7 +159,7 @@ fn move_focus(before: &route::Route, now: &route::Route) {
             window().scroll_to_with_x_and_y(0.0, 0.0);
         }),
         (Some(id), None) => {
-            let address = route::to_tool(id, before.shelf.as_deref());
+            let address = route::to_tool(before.place, id, before.shelf.as_deref());
             dom::focus_soon(["a.tool__open[href=\"", &address, "\"]"].concat());
         }
         (None, None) => {}

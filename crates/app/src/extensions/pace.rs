@@ -2,30 +2,30 @@
 
 use leptos::prelude::*;
 
-use super::tool_row::split;
-use crate::history::{CHART_HEIGHT, History, SHOWN};
+use super::tool_row::{from, split};
+use crate::history::{CHART_HEIGHT, Call, History, SHOWN};
 use crate::state::use_state;
 use crate::text::{counted, millis};
 
 /// The last latency, the last twenty as a chart, and the counts.
 #[component]
 pub(super) fn Pace(
-    /// The tool's id.
-    id: String,
+    /// Under what the page keeps its calls.
+    key: String,
 ) -> impl IntoView {
     let state = use_state();
-    let history =
-        Memo::new(move |_| state.histories.with(|histories| histories.get(&id).cloned()).unwrap_or_default());
+    let history = Memo::new(move |_| {
+        state.histories.with(|histories| histories.get(&key).cloned()).unwrap_or_default()
+    });
     let last = move || {
         history.with(|history| history.last().map_or_else(|| "–".to_owned(), |call| millis(call.duration_ms)))
     };
     let parts = move || {
         history.with(|history| match history.last() {
             None => "not yet run".to_owned(),
-            Some(call) => match call.timing {
-                Some(timing) => split(timing.worker_ms, timing.run_ms, " · "),
-                None => "last run failed".to_owned(),
-            },
+            Some(Call { ok: false, .. }) => "last run failed".to_owned(),
+            Some(Call { timing: Some(timing), .. }) => split(timing.worker_ms, timing.run_ms, " · "),
+            Some(call) => call.from.map_or("last run ok", from).to_owned(),
         })
     };
     let counts = move || {

@@ -7,6 +7,7 @@ use super::add_shelf::PickFolder;
 use super::shelf_list::Restore;
 use super::tool_detail::{PinnedDigest, shelf_name};
 use crate::result::refusal::RefusalNote;
+use crate::route::Place;
 use crate::state::Selected;
 use crate::text::hex_after;
 use crate::ui::pin::Pin;
@@ -44,9 +45,13 @@ pub(super) fn Refused(
         <div>
             <RefusalNote refusal=refusal>{pair}</RefusalNote>
             <div class="row detail__ways">
-                {match builtin {
-                    true => view! { <Restore/> }.into_any(),
-                    false => view! { <PickFolder words="Add the folder again"/> }.into_any(),
+                {match (selected.place, builtin) {
+                    (Place::Browser, true) => view! { <Restore/> }.into_any(),
+                    (Place::Browser, false) => view! { <PickFolder words="Add the folder again"/> }.into_any(),
+                    (Place::Machine, _) => view! {
+                        <p class="muted">"Mend the folder on that machine; the list here follows by itself."</p>
+                    }
+                    .into_any(),
                 }}
             </div>
         </div>

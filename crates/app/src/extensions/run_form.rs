@@ -10,13 +10,16 @@ use toolshelf_browser::core::limits::{
 
 use super::field::FieldInput;
 use crate::actions;
-use crate::state::{Field, Form, use_state};
+use crate::route::Place;
+use crate::state::{Field, Form, tool_key, use_state};
 use crate::text::thousands;
 use crate::ui::dom;
 
 /// One field for each buffer, and the buttons.
 #[component]
 pub(super) fn RunForm(
+    /// Where it runs.
+    place: Place,
     /// The tool's id.
     id: String,
     /// How it is called.
@@ -27,8 +30,8 @@ pub(super) fn RunForm(
     let state = use_state();
     let inputs = abi.layout().inputs;
     let is_running = {
-        let id = id.clone();
-        Memo::new(move |_| state.is_running(&id))
+        let key = tool_key(place, &id);
+        Memo::new(move |_| state.is_running(&key))
     };
     let is_over = {
         let fields = form.fields.clone();
@@ -41,7 +44,7 @@ pub(super) fn RunForm(
     };
     let run = {
         let form = form.clone();
-        move || actions::run(state, &id, abi, &form)
+        move || actions::run(state, place, &id, abi, &form)
     };
     let submit = {
         let run = run.clone();

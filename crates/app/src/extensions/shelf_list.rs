@@ -8,6 +8,7 @@ use toolshelf_browser::{BUILTIN, Reading};
 use super::tool_row::ToolRow;
 use crate::actions;
 use crate::result::refusal::RefusalNote;
+use crate::route::Place;
 use crate::state::{Removing, Shelves, use_state};
 use crate::text::counted;
 use crate::ui::icon::Icon;
@@ -33,7 +34,7 @@ pub(crate) fn ShelfList() -> impl IntoView {
 }
 
 /// Everything of a shelf that is shown, as one text.
-fn fingerprint(reading: &Reading) -> String {
+pub(crate) fn fingerprint(reading: &Reading) -> String {
     let mut print = reading.key.clone();
     match &reading.shelf {
         Ok(shelf) => {
@@ -70,7 +71,7 @@ fn ShelfCard(
     let rows = shelf.tools.into_iter().map(|tool| {
         // An id that another shelf has as well needs its shelf in the address.
         let shelf = tool.verdict.is_err().then(|| key.clone()).filter(|_| own);
-        view! { <ToolRow tool=tool shelf=shelf/> }
+        view! { <ToolRow place=Place::Browser tool=tool shelf=shelf/> }
     });
     let rows = rows.collect_view();
     let remove = own.then(|| {

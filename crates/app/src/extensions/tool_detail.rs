@@ -7,13 +7,14 @@ use toolshelf_browser::core::refusal::{Code, Refusal};
 use toolshelf_browser::core::shelf::Admitted;
 
 use super::pace::Pace;
+use super::places::places;
 use super::refused::Refused;
 use super::run_form::RunForm;
 use super::tool_row::NO_ABI;
 use crate::result::ResultPanel;
 use crate::result::refusal::RefusalNote;
-use crate::route::PANEL;
-use crate::state::{Selected, use_state};
+use crate::route::{PANEL, Place};
+use crate::state::{Selected, tool_key, use_state};
 use crate::text::{capitalised, counted, thousands};
 use crate::ui::copy::CopyButton;
 use crate::ui::icon::Icon;
@@ -30,8 +31,9 @@ pub(super) fn ToolDetail(
     let body = match (&tool.verdict, selected.abi()) {
         (Err(refusal), _) => {
             // A module that was changed while the page was open may have been run before.
-            let result = use_state().outcome(&tool.id).map(|outcome| {
-                view! { <ResultPanel id=tool.id.clone() outcome=RwSignal::from(outcome)/> }
+            let key = selected.key();
+            let result = use_state().outcome(&key).map(|outcome| {
+                view! { <ResultPanel key=key outcome=RwSignal::from(outcome)/> }
             });
             view! { <Refused selected=selected.clone() refusal=refusal.clone()/>{result} }.into_any()
         }
@@ -48,8 +50,8 @@ pub(super) fn ToolDetail(
         .into_any(),
         (Ok(admitted), Some(abi)) => view! {
             <Facts selected=selected.clone() admitted=*admitted/>
-            <Pace id=tool.id.clone()/>
-            <Work id=tool.id.clone() abi=abi/>
+            <Pace key=selected.key()/>
+            <Work place=selected.place id=tool.id.clone() abi=abi/>
         }
         .into_any(),
     };
@@ -64,16 +66,19 @@ pub(super) fn ToolDetail(
 /// The form and the result, which share what is kept of the tool.
 #[component]
 fn Work(
+    /// Whose it is.
+    place: Place,
     /// The tool's id.
     id: String,
     /// How it is called.
     abi: Abi,
 ) -> impl IntoView {
-    let form = use_state().form(&id, abi);
+    let key = tool_key(place, &id);
+    let form = use_state().form(&key, abi);
     let outcome = RwSignal::from(form.outcome.clone());
     view! {
-        <RunForm id=id.clone() abi=abi form=form/>
-        <ResultPanel id=id outcome=outcome/>
+        <RunForm place=place id=id abi=abi form=form/>
+        <ResultPanel key=key outcome=outcome/>
     }
 }
 
@@ -85,9 +90,10 @@ fn Head(
 ) -> impl IntoView {
     let state = use_state();
     let (is_refused, is_callable) = (selected.tool.verdict.is_err(), selected.abi().is_some());
-    let tool = selected.tool;
+    let key = selected.key();
+    let is_waiting = Memo::new(move |_| state.waiting(&key).is_some());
+    let (place, tool) = (selected.place, selected.tool);
     let id = tool.id.clone();
-    let is_waiting = Memo::new(move |_| state.waiting(&id).is_some());
     let kind = move || match (is_refused, is_waiting.get(), is_callable) {
         (true, ..) => ("refused", "Refused"),
         (false, true, _) => ("running", "Running"),
@@ -110,6 +116,7 @@ fn Head(
                 </span>
             </div>
             <p class="detail__desc">{tool.description}</p>
+            {places(state, place, id)}
         </header>
     }
 }

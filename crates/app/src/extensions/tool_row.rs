@@ -2,11 +2,12 @@
 
 use leptos::prelude::*;
 use toolshelf_browser::core::Abi;
+use toolshelf_browser::core::live::CallOrigin;
 use toolshelf_browser::core::shelf::Tool;
 
 use crate::history::Call;
-use crate::route;
-use crate::state::{State, use_state};
+use crate::route::{self, Place};
+use crate::state::{State, tool_key, use_state};
 use crate::text;
 use crate::ui::rich::rich;
 
@@ -15,7 +16,9 @@ pub(super) const NO_ABI: &str = "its ABI is not one this page can drive";
 
 /// A tool: what it is, whether it can be called, and how its last call went. The whole row is a link.
 #[component]
-pub(super) fn ToolRow(
+pub(crate) fn ToolRow(
+    /// Whose it is.
+    place: Place,
     /// The tool.
     tool: Tool,
     /// Key of its shelf, where the id alone may name another tool.
@@ -23,13 +26,15 @@ pub(super) fn ToolRow(
 ) -> impl IntoView {
     let state = use_state();
     let Tool { id, description, verdict, .. } = tool;
-    let address = route::to_tool(&id, shelf.as_deref());
+    let key = tool_key(place, &id);
+    let address = route::to_tool(place, &id, shelf.as_deref());
     let current = {
         let (id, shelf) = (id.clone(), shelf.clone());
         let is_refused = verdict.is_err();
         move || {
             let is_named = state.route.with(|route| {
-                route.tool.as_ref() == Some(&id)
+                route.place == place
+                    && route.tool.as_ref() == Some(&id)
                     && route.shelf.as_ref().is_none_or(|key| Some(key) == shelf.as_ref())
             });
             // A refused entry is not what the bare id names while another shelf has the tool.
@@ -54,9 +59,9 @@ pub(super) fn ToolRow(
         }
         .into_any(),
         Ok(admitted) => view! {
-            <Admitted id=id.clone() abi=admitted.abi>
+            <Admitted id=id key=key.clone() abi=admitted.abi>
                 {open}
-                <Latency id=id/>
+                <Latency key=key/>
                 {description}
             </Admitted>
         }
@@ -70,16 +75,17 @@ fn Admitted(
     /// The tool's id.
     #[prop(into)]
     id: String,
+    /// Under what the page keeps what it knows of it.
+    key: String,
     /// How it is called.
     abi: Option<Abi>,
     /// The parts that stay.
     children: Children,
 ) -> impl IntoView {
     let state = use_state();
-    let name = id.clone();
     let waiting = {
-        let id = id.clone();
-        Memo::new(move |_| state.waiting(&id))
+        let key = key.clone();
+        Memo::new(move |_| state.waiting(&key))
     };
     let kind = move || match (waiting.with(Option::is_some), abi) {
         (true, _) => "running",
@@ -92,11 +98,11 @@ fn Admitted(
             let time = move || text::tenths(waiting.get().unwrap_or_default() / 1_000.0);
             view! { <span>"Running"</span>" · "{time}" s" }.into_any()
         }
-        (false, Some(_)) => view! { <b>"Callable now"</b>" · "<LastRun id=id.clone()/> }.into_any(),
+        (false, Some(_)) => view! { <b>"Callable now"</b>" · "<LastRun key=key.clone()/> }.into_any(),
         (false, None) => view! { <span>"Admitted, not callable"</span>" · "{NO_ABI} }.into_any(),
     };
     view! {
-        <li class="tool" data-state=kind data-tool=name>
+        <li class="tool" data-state=kind data-tool=id>
             <span class="dot" aria-hidden="true"></span>
             {children()}
             <p class="tool__state">{words}</p>
@@ -108,44 +114,54 @@ fn Admitted(
     }
 }
 
-fn last_call(state: State, id: &str) -> Option<Call> {
-    state.histories.with(|histories| histories.get(id)?.last().copied())
+fn last_call(state: State, key: &str) -> Option<Call> {
+    state.histories.with(|histories| histories.get(key)?.last().copied())
 }
 
 /// How the last call went, and how long ago.
 #[component]
 fn LastRun(
-    /// The tool's id.
-    id: String,
+    /// Under what the page keeps its calls.
+    key: String,
 ) -> impl IntoView {
     let state = use_state();
-    let last = Memo::new(move |_| last_call(state, &id));
+    let last = Memo::new(move |_| last_call(state, &key));
     move || match last.get() {
         None => "not yet run in this session".into_any(),
         Some(call) => {
             let age = move || text::age(state.now.get() - call.at_ms);
-            let how = match call.ok() {
+            let how = match call.ok {
                 true => "last run ok".into_any(),
                 false => view! { <span class="bad">"last run failed"</span> }.into_any(),
             };
-            view! { {how}" · "{age} }.into_any()
+            let from = call.from.map(|origin| [" · ", from(origin)].concat());
+            view! { {how}" · "{age}{from} }.into_any()
         }
+    }
+}
+
+/// Where a call came from, in words.
+pub(super) fn from(origin: CallOrigin) -> &'static str {
+    match origin {
+        CallOrigin::Live => "in a live session",
+        CallOrigin::Http => "over HTTP",
+        CallOrigin::Cli => "from the command line",
+        CallOrigin::Task => "by a task",
     }
 }
 
 /// How long the last call took. It lights up for a moment when it changes.
 #[component]
 fn Latency(
-    /// The tool's id.
-    #[prop(into)]
-    id: String,
+    /// Under what the page keeps its calls.
+    key: String,
 ) -> impl IntoView {
     let state = use_state();
     let is_fresh = {
-        let id = id.clone();
-        Memo::new(move |_| state.fresh.with(|fresh| fresh.as_ref() == Some(&id)))
+        let key = key.clone();
+        Memo::new(move |_| state.fresh.with(|fresh| fresh.as_ref() == Some(&key)))
     };
-    let last = Memo::new(move |_| last_call(state, &id));
+    let last = Memo::new(move |_| last_call(state, &key));
     let title = move || {
         last.get()?
             .timing

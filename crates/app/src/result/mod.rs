@@ -29,18 +29,18 @@ use crate::ui::icon::Icon;
 /// The result of the last run of a tool, or the wait for it.
 #[component]
 pub(crate) fn ResultPanel(
-    /// Id of the tool.
-    id: String,
+    /// Under what the page keeps what it knows of the tool.
+    key: String,
     /// What the last run came back with.
     outcome: RwSignal<Option<Arc<Outcome>>>,
 ) -> impl IntoView {
     let state = use_state();
     let waiting = {
-        let id = id.clone();
-        Memo::new(move |_| state.waiting(&id).is_some())
+        let key = key.clone();
+        Memo::new(move |_| state.waiting(&key).is_some())
     };
     let body = move || match (waiting.get(), outcome.get()) {
-        (true, _) => view! { <Wait id=id.clone()/> }.into_any(),
+        (true, _) => view! { <Wait key=key.clone()/> }.into_any(),
         (false, Some(outcome)) => shown(&outcome),
         (false, None) => view! { <p class="result__none">"Nothing has run yet."</p> }.into_any(),
     };
@@ -100,14 +100,14 @@ fn answered(answer: &Answer, outcome: &Arc<Outcome>) -> AnyView {
 /// The time that a run has taken of its deadline, and a way to end it.
 #[component]
 fn Wait(
-    /// Id of the tool.
-    id: String,
+    /// Under what the page keeps what it knows of the tool.
+    key: String,
 ) -> impl IntoView {
     let state = use_state();
     let deadline = f64::from(WASM_CALL_DEADLINE_MS);
     let time = {
-        let id = id.clone();
-        Memo::new(move |_| state.waiting(&id).unwrap_or_default().min(deadline))
+        let key = key.clone();
+        Memo::new(move |_| state.waiting(&key).unwrap_or_default().min(deadline))
     };
     let words = move || {
         [&text::tenths(time.get() / 1_000.0), " of ", &text::tenths(deadline / 1_000.0), " s"].concat()
@@ -121,7 +121,7 @@ fn Wait(
                 aria-label="Time used of the deadline"
             ></progress>
             <div class="row">
-                <button class="btn" type="button" on:click=move |_| actions::stop(state, &id)>"Stop"</button>
+                <button class="btn" type="button" on:click=move |_| actions::stop(state, &key)>"Stop"</button>
             </div>
         </div>
     }

@@ -4,24 +4,26 @@ use std::collections::HashMap;
 
 use leptos::prelude::*;
 use toolshelf_browser::core::RootDescriptor;
-use toolshelf_browser::core::refusal::Refusal;
+use toolshelf_browser::core::refusal::{Code, Refusal};
 use toolshelf_browser::tasks::{Detail, Filter, Folder, Page, Row};
 
+use crate::route::Place;
 use crate::state::State;
-
-/// Deadline that a new form asks for, in milliseconds.
-const DEADLINE_MS: u32 = 30_000;
 
 /// The signals of both panels.
 #[derive(Clone, Copy)]
 pub(crate) struct Desk {
+    /// Whose tasks are listed.
+    pub(super) place: StoredValue<Place>,
+    /// What was read of the other place's.
+    pub(super) kept: StoredValue<Rows>,
     /// Which tasks are listed.
     pub(super) filter: RwSignal<Filter>,
     /// The tasks that were read.
     pub(super) rows: RwSignal<Rows>,
     /// The task that has just been delegated.
     pub(super) fresh: RwSignal<Option<String>>,
-    /// The task that was read for the address, under what the address calls it.
+    /// The task that was read for the address, under that address.
     pub(super) detail: RwSignal<Option<(String, Result<Detail, Refusal>)>>,
     /// The folders, once they were read.
     pub(crate) folders: RwSignal<Option<Result<Vec<Folder>, Refusal>>>,
@@ -31,13 +33,15 @@ pub(crate) struct Desk {
     pub(super) form: TaskForm,
     /// Whether the tasks are being opened, or are open.
     pub(super) opened: StoredValue<bool>,
-    /// Whether rows are being read, and how many are to be read after that.
-    pub(super) reading: StoredValue<(bool, usize)>,
+    /// Whether rows of each place are being read, and how many are to be read after that.
+    pub(super) reading: [StoredValue<(bool, usize)>; 2],
 }
 
 /// The tasks that were read, the newest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Rows {
+    /// Whose they are.
+    pub(super) place: Place,
     /// The filter that they were read with; nothing before the first reading.
     pub(super) filter: Option<Filter>,
     /// The tasks.
@@ -53,10 +57,10 @@ pub(super) struct Rows {
 pub(super) struct TaskForm {
     /// Id of the chosen agent; empty for the first that there is.
     pub(super) agent: RwSignal<String>,
-    /// The chosen folder; nothing for the one that new tasks get.
+    /// The chosen folder; nothing, or one of another place, for the one that new tasks get.
     pub(super) root: RwSignal<Option<RootDescriptor>>,
-    /// The deadline, in milliseconds.
-    pub(super) deadline_ms: RwSignal<u32>,
+    /// The deadline, in milliseconds; nothing, or one that is not on offer, for the usual one.
+    pub(super) deadline_ms: RwSignal<Option<u32>>,
     /// Where the answer is written to.
     pub(super) out: RwSignal<String>,
     /// Why the last delegation was refused.
@@ -84,6 +88,8 @@ impl Desk {
             return desk;
         }
         let desk = owned(state, || Self {
+            place: StoredValue::default(),
+            kept: StoredValue::default(),
             filter: RwSignal::default(),
             rows: RwSignal::default(),
             fresh: RwSignal::new(None),
@@ -93,17 +99,28 @@ impl Desk {
             form: TaskForm {
                 agent: RwSignal::default(),
                 root: RwSignal::new(None),
-                deadline_ms: RwSignal::new(DEADLINE_MS),
+                deadline_ms: RwSignal::new(None),
                 out: RwSignal::default(),
                 refusal: RwSignal::new(None),
                 sending: RwSignal::new(false),
                 given: StoredValue::default(),
             },
             opened: StoredValue::new(false),
-            reading: StoredValue::new((false, 0)),
+            reading: [StoredValue::new((false, 0)), StoredValue::new((false, 0))],
         });
         state.desk.set_value(Some(desk));
         desk
+    }
+
+    /// Lists the tasks of a place; of the other one's, what was read is kept.
+    pub(super) fn show(self, place: Place) {
+        if self.place.get_value() != place {
+            self.place.set_value(place);
+            let mut rows = self.kept.get_value();
+            rows.place = place;
+            self.kept.set_value(self.rows.get_untracked());
+            self.rows.set(rows);
+        }
     }
 
     /// How many rows there are.
@@ -143,18 +160,26 @@ impl TaskForm {
 }
 
 impl Rows {
+    /// What is known when they could not be read: what was, where only nobody answers.
+    pub(super) fn failed(&self, place: Place, filter: Filter, refusal: Refusal) -> Self {
+        if refusal.code == Code::MachineUnreachable && self.filter == Some(filter) && self.place == place {
+            return self.clone();
+        }
+        Self { place, filter: Some(filter), refusal: Some(refusal), ..Self::default() }
+    }
+
     /// What is known after the newest were read again: those, and the older ones that were read before.
-    pub(super) fn after(&self, filter: Filter, page: Page) -> Self {
+    pub(super) fn after(&self, place: Place, filter: Filter, page: Page) -> Self {
         let (mut rows, mut older) = (page.rows, page.next);
         // Where as many were read as are shown, nothing of before is needed, and it could have gaps by now.
         if let Some(last) = rows.last().map(|row| row.position).filter(|_| older.is_some())
-            && self.filter == Some(filter)
+            && (self.filter, self.place) == (Some(filter), place)
             && rows.len() < self.rows.len()
         {
             older = self.older;
             rows.extend(self.rows.iter().filter(|row| row.position < last).cloned());
         }
-        Self { filter: Some(filter), rows, older, refusal: None }
+        Self { place, filter: Some(filter), rows, older, refusal: None }
     }
 
     /// The task at a place in the journal. Places fall along the list.

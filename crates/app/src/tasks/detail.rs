@@ -1,14 +1,15 @@
 //! One task: what was asked, what came back and who says so, and everything that happened to it.
 
 use leptos::prelude::*;
+use toolshelf_browser::core::RootDescriptor;
 use toolshelf_browser::core::task::TaskState;
 use toolshelf_browser::core::task::record::OutcomeBasis;
 use toolshelf_browser::tasks::{Detail, Moment};
 
 use super::desk::Desk;
-use super::{service, words};
+use super::{places, service, words};
 use crate::result::refusal::RefusalNote;
-use crate::route::TASKS;
+use crate::route::{self, Place};
 use crate::state::State;
 use crate::text::{self, counted, thousands, visible};
 use crate::ui::copy::CopyButton;
@@ -18,7 +19,7 @@ use crate::ui::pin::Pin;
 use crate::ui::rich::{DigestText, fact, rich};
 
 /// The task that the address names. It is built anew for another task only, so that nothing jumps while one runs.
-pub(super) fn detail(state: State, desk: Desk, has_moved: StoredValue<bool>) -> AnyView {
+pub(super) fn detail(state: State, desk: Desk, here: Place, has_moved: StoredValue<bool>) -> AnyView {
     // Whose task it is, or why there is none.
     let which = Memo::new(move |_| {
         desk.detail.with(|shown| {
@@ -36,10 +37,10 @@ pub(super) fn detail(state: State, desk: Desk, has_moved: StoredValue<bool>) -> 
         }
         let first = desk.detail.with_untracked(|shown| shown.as_ref().and_then(|shown| shown.1.clone().ok()));
         match (which, first) {
-            (Some(Ok(_)), Some(first)) => task(state, desk, &first),
+            (Some(Ok(_)), Some(first)) => task(state, desk, here, &first),
             (Some(Err(refusal)), _) => view! {
                 <header class="detail__head">
-                    {ways_out()}
+                    {ways_out(here)}
                     <h2 id="detail-h" tabindex="-1">"No such task"</h2>
                 </header>
                 <div><RefusalNote refusal=refusal/></div>
@@ -47,7 +48,7 @@ pub(super) fn detail(state: State, desk: Desk, has_moved: StoredValue<bool>) -> 
             .into_any(),
             _ => view! {
                 <header class="detail__head">
-                    {ways_out()}
+                    {ways_out(here)}
                     <p class="muted" role="status">"Reading the task…"</p>
                 </header>
             }
@@ -58,15 +59,16 @@ pub(super) fn detail(state: State, desk: Desk, has_moved: StoredValue<bool>) -> 
 }
 
 /// Back to the list where it is hidden, and to the form where the list is in sight.
-fn ways_out() -> AnyView {
+fn ways_out(here: Place) -> AnyView {
+    let all = route::to_tasks(here);
     view! {
-        <a class="back only-narrow" href=TASKS><Icon name="#i-back"/>"All tasks"</a>
-        <a class="back only-wide" href=TASKS><Icon name="#i-back"/>"Delegate another"</a>
+        <a class="back only-narrow" href=all.clone()><Icon name="#i-back"/>"All tasks"</a>
+        <a class="back only-wide" href=all><Icon name="#i-back"/>"Delegate another"</a>
     }
     .into_any()
 }
 
-fn task(state: State, desk: Desk, first: &Detail) -> AnyView {
+fn task(state: State, desk: Desk, here: Place, first: &Detail) -> AnyView {
     let shown = Memo::new(move |before: Option<&Option<Detail>>| {
         let now = desk.detail.with(|shown| shown.as_ref().and_then(|shown| shown.1.clone().ok()));
         // While another one is read, this one stays.
@@ -76,7 +78,7 @@ fn task(state: State, desk: Desk, first: &Detail) -> AnyView {
         shown.with(|shown| shown.as_ref().map_or(TaskState::Queued, |now| now.row.view.state))
     });
     let words = move || words::of_state(standing.get());
-    let outcome = move || shown.with(|shown| shown.as_ref().map(outcome));
+    let outcome = move || shown.with(|shown| shown.as_ref().map(|now| outcome(here, now)));
     let address = first.row.view.address.clone();
     let deadline_ms = first.row.bounds.deadline_ms;
     let is_active = Memo::new(move |_| !standing.get().is_terminal());
@@ -130,7 +132,7 @@ fn task(state: State, desk: Desk, first: &Detail) -> AnyView {
     };
     view! {
         <header class="detail__head task__head" data-task=move || standing.get().as_str()>
-            {ways_out()}
+            {ways_out(here)}
             <div class="detail__title">
                 <h2 id="detail-h" tabindex="-1">{first.row.title.clone()}</h2>
                 <span class="state">
@@ -147,13 +149,13 @@ fn task(state: State, desk: Desk, first: &Detail) -> AnyView {
             <div class="part__head"><h3>"What happened"</h3></div>
             {history}
         </section>
-        {facts(desk, first)}
+        {facts(desk, here, first)}
     }
     .into_any()
 }
 
 /// How it stands, who says so, and why.
-fn outcome(now: &Detail) -> AnyView {
+fn outcome(here: Place, now: &Detail) -> AnyView {
     let view = &now.row.view;
     let agent = view.agent.clone();
     let note = view.progress.as_ref().filter(|_| !view.state.is_terminal());
@@ -162,9 +164,9 @@ fn outcome(now: &Detail) -> AnyView {
         (Some(OutcomeBasis::ExecutorClaimed), _) => {
             " says that it is complete. That is its word: nobody else has checked the answer."
         }
-        (Some(OutcomeBasis::HostObserved), TaskState::Failed) => " failed. This page saw it.",
-        (Some(OutcomeBasis::HostObserved), TaskState::Interrupted) => " was interrupted. This page saw it.",
-        (Some(OutcomeBasis::HostObserved), _) => " was cancelled. This page saw it.",
+        (Some(OutcomeBasis::HostObserved), TaskState::Failed) => " failed.",
+        (Some(OutcomeBasis::HostObserved), TaskState::Interrupted) => " was interrupted.",
+        (Some(OutcomeBasis::HostObserved), _) => " was cancelled.",
         (None, TaskState::Queued) => " has not begun yet.",
         (None, TaskState::CancelRequested) => " was asked to stop.",
         (None, TaskState::CancelUnconfirmed) => {
@@ -172,14 +174,24 @@ fn outcome(now: &Detail) -> AnyView {
         }
         (None, _) => " is at work.",
     };
+    let is_seen = view.outcome.is_some_and(|outcome| outcome.basis == OutcomeBasis::HostObserved);
+    let seen = is_seen.then_some(match here {
+        Place::Browser => " This page saw it.",
+        Place::Machine => " The companion saw it.",
+    });
     let reason = view.reason.clone().map(|reason| {
         let meaning = words::meaning(&reason).map(|meaning| view! { ": "{rich(meaning)} });
         view! { <p class="task__outcome">{words::reason(reason)}{meaning}</p> }
     });
-    let elsewhere = (!now.row.here && !view.state.is_terminal()).then_some(" It runs in another tab.");
-    let stale =
-        view.stale.then_some(" What is shown is what that tab wrote last; this one cannot confirm it.");
-    view! { <p class="task__outcome">{agent}{said}{note}{elsewhere}{stale}</p>{reason} }.into_any()
+    let elsewhere = (!now.row.here && !view.state.is_terminal()).then_some(match here {
+        Place::Browser => " It runs in another tab.",
+        Place::Machine => " It was begun by an earlier start of the companion.",
+    });
+    let stale = view.stale.then_some(match here {
+        Place::Browser => " What is shown is what that tab wrote last; this one cannot confirm it.",
+        Place::Machine => " What is shown is what that one wrote last; this one cannot confirm it.",
+    });
+    view! { <p class="task__outcome">{agent}{said}{seen}{note}{elsewhere}{stale}</p>{reason} }.into_any()
 }
 
 /// A text with its size and a copy button: a digest as a digest, JSON with a line for each value, all else as it is.
@@ -239,10 +251,14 @@ fn line(moments: &[Moment]) -> AnyView {
     moments.iter().map(moment).collect_view().into_any()
 }
 
-fn facts(desk: Desk, first: &Detail) -> AnyView {
+fn facts(desk: Desk, here: Place, first: &Detail) -> AnyView {
     let view = &first.row.view;
     let root = view.root.clone();
+    let path = matches!(root, RootDescriptor::Machine { .. }).then(|| places::label(&root));
     let folder = move || {
+        if path.is_some() {
+            return path.clone();
+        }
         desk.folders.with(|folders| {
             let folders = folders.as_ref()?.as_ref().ok()?;
             Some(folders.iter().find(|folder| folder.root == root)?.label.clone())
@@ -254,6 +270,10 @@ fn facts(desk: Desk, first: &Detail) -> AnyView {
     let created = created.split(" GMT").next().unwrap_or_default().to_owned();
     let output = [&thousands(first.row.bounds.max_output_bytes.into()), " bytes"].concat();
     let address = view.address.clone();
+    let whose = match here {
+        Place::Browser => "Sealed address, good for this browser alone",
+        Place::Machine => "Sealed address, good at this companion alone",
+    };
     view! {
         <section class="part">
             <h3 class="vh">"Facts"</h3>
@@ -267,7 +287,7 @@ fn facts(desk: Desk, first: &Detail) -> AnyView {
                 {fact("Environment", view.environment.clone())}
                 {fact("Call id", first.call_id.clone())}
                 <div class="is-wide">
-                    <dt>"Sealed address, good for this browser alone"</dt>
+                    <dt>{whose}</dt>
                     <dd class="facts__digest">
                         <code>{address.clone()}</code>
                         <CopyButton text=address label="Copy the address"/>

@@ -1,12 +1,13 @@
 //! What is given to the agent: for each argument a text, or a file of the folder.
 
 use leptos::prelude::*;
-use toolshelf_browser::core::{Abi, RootDescriptor};
-use toolshelf_browser::tasks::Folder;
+use toolshelf_browser::core::Abi;
 
 use super::compose::{Argument, for_tool};
 use super::desk::{Desk, Given};
+use super::places;
 use super::service::with_tasks;
+use crate::route::Place;
 use crate::state::State;
 use crate::text::capitalised;
 
@@ -18,19 +19,31 @@ const MAX_PATHS: usize = 200;
 const PROMPT: &str = "task";
 
 /// The fields for a tool of that ABI, or for the browser's model.
-pub(super) fn fields(state: State, desk: Desk, abi: Option<Abi>) -> AnyView {
-    let Some(abi) = abi else { return field(state, desk, PROMPT, "What to do".to_owned(), false) };
+pub(super) fn fields(state: State, desk: Desk, place: Place, abi: Option<Abi>) -> AnyView {
+    let field = |name, label, can_be_file| field(state, desk, place, name, label, can_be_file);
+    let Some(abi) = abi else { return field(PROMPT, "What to do".to_owned(), false) };
     let inputs = abi.layout().inputs;
     let fields = inputs.iter().map(|input| {
         let label = if inputs.len() == 1 { "Input".to_owned() } else { capitalised(input.description) };
-        field(state, desk, input.arguments[0], label, true)
+        field(input.arguments[0], label, true)
     });
     fields.collect_view().into_any()
 }
 
-fn field(state: State, desk: Desk, name: &'static str, label: String, can_be_file: bool) -> AnyView {
+fn field(
+    state: State,
+    desk: Desk,
+    place: Place,
+    name: &'static str,
+    label: String,
+    can_be_file: bool,
+) -> AnyView {
     let Given { text, path, is_file } = desk.form.given(state, name);
     let id = ["given-", name].concat();
+    let about = match place {
+        Place::Browser => "A path in the folder. Typing suggests what is there.",
+        Place::Machine => "A path in the folder on that machine.",
+    };
     let content = {
         let id = id.clone();
         move || match is_file.get() && can_be_file {
@@ -50,8 +63,8 @@ fn field(state: State, desk: Desk, name: &'static str, label: String, can_be_fil
             .into_any(),
             true => view! {
                 <div class="input__path">
-                    {path_field(state, desk, id.clone(), path, "notes/old.txt")}
-                    <p>"A path in the folder. Typing suggests what is there."</p>
+                    {path_field(state, desk, place, id.clone(), path, "notes/old.txt")}
+                    <p>{about}</p>
                 </div>
             }
             .into_any(),
@@ -92,6 +105,7 @@ fn field(state: State, desk: Desk, name: &'static str, label: String, can_be_fil
 pub(super) fn path_field(
     state: State,
     desk: Desk,
+    place: Place,
     id: String,
     path: RwSignal<String>,
     hint: &'static str,
@@ -100,7 +114,7 @@ pub(super) fn path_field(
     let list = [PATHS, "-", &id].concat();
     let input = move |event| {
         path.set(event_target_value(&event));
-        suggest(state, desk, path, paths);
+        suggest(state, desk, place, path, paths);
     };
     let options =
         move || paths.get().into_iter().map(|path| view! { <option value=path></option> }).collect_view();
@@ -115,7 +129,7 @@ pub(super) fn path_field(
             autocomplete="off"
             prop:value=move || path.get()
             on:input=input
-            on:focus=move |_| suggest(state, desk, path, paths)
+            on:focus=move |_| suggest(state, desk, place, path, paths)
         />
         <datalist id=list>{options}</datalist>
     }
@@ -123,10 +137,14 @@ pub(super) fn path_field(
 }
 
 /// Looks into the folder that the path is in.
-fn suggest(state: State, desk: Desk, path: RwSignal<String>, paths: RwSignal<Vec<String>>) {
+fn suggest(state: State, desk: Desk, place: Place, path: RwSignal<String>, paths: RwSignal<Vec<String>>) {
+    // Nobody lists the files of a machine for a page.
+    if place == Place::Machine {
+        return;
+    }
     let folder =
         path.with_untracked(|path| path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned());
-    let Some(root) = untrack(|| root(desk)) else { return };
+    let Some(root) = untrack(|| places::root(state, desk, place)) else { return };
     with_tasks(state, async move |tasks| {
         // A folder that is not there suggests nothing; the task itself says what is wrong with the path.
         let entries = tasks.folders().entries(&root, &folder).await.unwrap_or_default();
@@ -139,20 +157,6 @@ fn suggest(state: State, desk: Desk, path: RwSignal<String>, paths: RwSignal<Vec
             paths.set(now);
         }
     });
-}
-
-/// The folder that the task would get.
-pub(super) fn folder(desk: Desk) -> Option<Folder> {
-    let wanted = desk.form.root.get();
-    desk.folders.with(|folders| {
-        let folders = folders.as_ref()?.as_ref().ok()?;
-        let chosen = folders.iter().find(|folder| wanted.as_ref() == Some(&folder.root));
-        chosen.or_else(|| folders.iter().find(|folder| folder.selected)).cloned()
-    })
-}
-
-fn root(desk: Desk) -> Option<RootDescriptor> {
-    folder(desk).map(|folder| folder.root)
 }
 
 /// The text of the task.

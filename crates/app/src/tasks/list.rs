@@ -5,12 +5,13 @@ use toolshelf_browser::core::task::TaskState;
 use toolshelf_browser::tasks::{Filter, Row};
 
 use super::desk::Desk;
-use super::{service, words};
+use super::{places, service, words};
 use crate::result::refusal::RefusalNote;
-use crate::route;
+use crate::route::{self, ENVIRONMENTS, Place};
 use crate::state::State;
-use crate::text;
+use crate::ui::arriving::arriving;
 use crate::ui::icon::Icon;
+use crate::{companion, text};
 
 const FILTERS: [(Filter, &str); 4] = [
     (Filter::All, "All"),
@@ -20,7 +21,7 @@ const FILTERS: [(Filter, &str); 4] = [
 ];
 
 /// The list, its filter, and what can be done with all of it.
-pub(super) fn list(state: State, desk: Desk) -> AnyView {
+pub(super) fn list(state: State, desk: Desk, here: Memo<Place>) -> AnyView {
     let filter = |(filter, name): (Filter, &'static str)| {
         let choose = move |_| {
             desk.filter.set(filter);
@@ -38,13 +39,14 @@ pub(super) fn list(state: State, desk: Desk) -> AnyView {
             </label>
         }
     };
-    let positions =
-        move || desk.rows.with(|rows| rows.rows.iter().map(|row| row.position).collect::<Vec<_>>());
+    let positions = move || {
+        desk.rows.with(|rows| rows.rows.iter().map(|row| (rows.place, row.position)).collect::<Vec<_>>())
+    };
     let has_older = Memo::new(move |_| desk.rows.with(|rows| rows.older.is_some()));
     let has_ended =
         Memo::new(move |_| desk.rows.with(|rows| rows.rows.iter().any(|row| row.view.state.is_terminal())));
     let foot = move || {
-        (has_older.get() || has_ended.get()).then(|| {
+        (has_older.get() || (has_ended.get() && here.get() == Place::Browser)).then(|| {
             let older = has_older.get().then(|| {
                 view! {
                     <button class="btn btn--quiet" type="button" on:click=move |_| service::read_older(state)>
@@ -52,7 +54,9 @@ pub(super) fn list(state: State, desk: Desk) -> AnyView {
                     </button>
                 }
             });
-            let clear = has_ended.get().then(|| {
+            // The companion keeps what its tasks have left.
+            let can_clear = has_ended.get() && here.get() == Place::Browser;
+            let clear = can_clear.then(|| {
                 let title = "Takes all ended tasks of this filter out of the list; it can be undone";
                 view! {
                     <button class="btn btn--quiet" type="button" title=title on:click=move |_| service::clear(state)>
@@ -63,8 +67,22 @@ pub(super) fn list(state: State, desk: Desk) -> AnyView {
             view! { <div class="tasks__foot">{older}<span class="grow"></span>{clear}</div> }
         })
     };
+    let lost = move || match (here.get(), state.machine.is_wanted.get()) {
+        (Place::Browser, _) => ().into_any(),
+        (Place::Machine, true) => arriving(move || companion::lost_view(state)),
+        (Place::Machine, false) => view! {
+            <div class="note">
+                <Icon name="#i-alert"/>
+                <h4>"No companion is connected"</h4>
+                <p>"Its tasks are listed here once it is. "<a href=ENVIRONMENTS>"Connect to it"</a></p>
+            </div>
+        }
+        .into_any(),
+    };
     view! {
         <div class="panel__list">
+            {places::switch(state, here)}
+            {lost}
             <section class="tasks" aria-label="Your tasks">
                 <div class="tasks__bar">
                     <fieldset class="seg">
@@ -74,7 +92,7 @@ pub(super) fn list(state: State, desk: Desk) -> AnyView {
                 </div>
                 {none(desk)}
                 <ul role="list">
-                    <For each=positions key=|position| *position let(position)>{row(state, desk, position)}</For>
+                    <For each=positions key=|key| *key let((place, position))>{row(state, desk, place, position)}</For>
                 </ul>
                 {foot}
             </section>
@@ -117,8 +135,12 @@ fn none(desk: Desk) -> impl IntoView {
 }
 
 /// One task. The whole row is a link; the button that cancels lies above it.
-fn row(state: State, desk: Desk, position: u64) -> AnyView {
-    let row = Memo::new(move |_| desk.rows.with(|rows| rows.at(position).cloned()));
+fn row(state: State, desk: Desk, place: Place, position: u64) -> AnyView {
+    let row = Memo::new(move |before: Option<&Option<Row>>| {
+        let now = desk.rows.with(|rows| rows.at(position).filter(|_| rows.place == place).cloned());
+        // A row that is about to go keeps what it shows.
+        now.or_else(|| before.cloned().flatten())
+    });
     let Some(first) = row.get_untracked() else { return ().into_any() };
     let address = first.view.address;
     let is_fresh = {
@@ -127,13 +149,13 @@ fn row(state: State, desk: Desk, position: u64) -> AnyView {
     };
     let is_current = Memo::new(move |_| {
         let key = position.to_string();
-        state.route.with(|route| route.task.as_ref() == Some(&key))
+        state.route.with(|route| route.place == place && route.task.as_ref() == Some(&key))
     });
     let created = words::moment(&first.view.created_at);
     let standing =
         Memo::new(move |_| row.with(|row| row.as_ref().map_or(TaskState::Queued, |row| row.view.state)));
     let age = move || text::age(state.now.get() - created);
-    let line = move || row.with(|row| row.as_ref().map(|row| line(state, row)));
+    let line = move || row.with(|row| row.as_ref().map(|row| line(state, place, row)));
     let note = move || {
         let note = row.with(|row| {
             let row = row.as_ref().filter(|row| !row.view.state.is_terminal())?;
@@ -172,7 +194,7 @@ fn row(state: State, desk: Desk, position: u64) -> AnyView {
             </svg>
             <a
                 class="task__open"
-                href=route::to_task(position)
+                href=route::to_task(place, &position.to_string())
                 title=first.title.clone()
                 aria-current=move || is_current.get().then_some("true")
             >
@@ -189,13 +211,16 @@ fn row(state: State, desk: Desk, position: u64) -> AnyView {
 }
 
 /// `Running · hash · 21 s left`.
-fn line(state: State, row: &Row) -> AnyView {
+fn line(state: State, place: Place, row: &Row) -> AnyView {
     let view = &row.view;
     let ends_at = row.ends_at_ms;
     let left = ends_at.map(|ends_at| move || [" · ", &words::left(ends_at - state.now.get())].concat());
     let outcome = view.outcome.map(|outcome| [" · ", words::of_outcome(outcome)].concat());
     let reason = view.reason.clone().map(|reason| view! { " · "{words::reason(reason)} });
-    let elsewhere = (!row.here && !view.state.is_terminal()).then_some(" · in another tab");
+    let elsewhere = (!row.here && !view.state.is_terminal()).then_some(match place {
+        Place::Browser => " · in another tab",
+        Place::Machine => " · of an earlier start",
+    });
     let stale = view.stale.then_some(" · not confirmed");
     let word = words::of_state(view.state).1;
     view! { <b>{word}</b>" · "{view.agent.clone()}{left}{outcome}{reason}{elsewhere}{stale} }.into_any()

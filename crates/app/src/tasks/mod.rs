@@ -3,6 +3,8 @@
 //! | module | idea |
 //! |---|---|
 //! | `desk` | what is kept while other panels are looked at |
+//! | `source` | whose tasks they are |
+//! | `places` | what there is where a task can go, and the choice between the places |
 //! | `service` | what the page does with its tasks |
 //! | `list` | the tasks, the newest first |
 //! | `form` | delegating a task |
@@ -17,7 +19,9 @@ mod detail;
 mod fields;
 mod form;
 mod list;
+mod places;
 pub(crate) mod service;
+mod source;
 pub(crate) mod words;
 
 use leptos::ev::DragEvent;
@@ -25,7 +29,8 @@ use leptos::prelude::*;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
 
 pub(crate) use self::desk::Desk;
-use crate::route::{Panel, TASKS};
+pub(crate) use self::source::TaskSource;
+use crate::route::{self, Panel, Place, Route};
 use crate::state::State;
 use crate::text::counted;
 use crate::ui::dom;
@@ -36,6 +41,7 @@ pub(crate) fn tasks_view(state: State) -> Result<AnyView, SplitLoaderError> {
     let desk = Desk::of(state);
     service::open(state);
     let has_moved = follow_address(state);
+    let here = places::place(state);
     state.now.set(js_sys::Date::now());
     // A file that is dropped beside a field would take the place of the page.
     let stay = |event: DragEvent| {
@@ -47,10 +53,19 @@ pub(crate) fn tasks_view(state: State) -> Result<AnyView, SplitLoaderError> {
         [window_event_listener(leptos::ev::dragover, stay), window_event_listener(leptos::ev::drop, stay)];
     on_cleanup(move || stays.into_iter().for_each(|listener| listener.remove()));
     let summary = move || {
-        let active = state.environment.with(|here| here.as_ref().map_or(0, |here| here.active)) as u64;
-        match active {
-            0 => String::new(),
-            active => [&counted(active, "task", "tasks"), " active in this tab"].concat(),
+        let here = here.get();
+        let active = match here {
+            Place::Browser => state.environment.with(|here| here.as_ref().map_or(0, |here| here.active)),
+            Place::Machine => {
+                state.machine.environment.with(|known| known.as_ref().map_or(0, |known| known.active))
+            }
+        };
+        match (active as u64, here) {
+            (0, _) => String::new(),
+            (active, Place::Browser) => [&counted(active, "task", "tasks"), " active in this tab"].concat(),
+            (active, Place::Machine) => {
+                [&counted(active, "task", "tasks"), " active on ", &state.machine.label()].concat()
+            }
         }
     };
     let is_open = Memo::new(move |_| state.route.with(|route| route.task.is_some()));
@@ -61,8 +76,8 @@ pub(crate) fn tasks_view(state: State) -> Result<AnyView, SplitLoaderError> {
         })
     };
     let side = move || match is_open.get() {
-        true => detail::detail(state, desk, has_moved),
-        false => form::form(state, desk),
+        true => detail::detail(state, desk, here.get(), has_moved),
+        false => form::form(state, desk, here),
     };
     let panel = view! {
         <main class="page" id="main" tabindex="-1">
@@ -72,7 +87,7 @@ pub(crate) fn tasks_view(state: State) -> Result<AnyView, SplitLoaderError> {
                 {jump}
             </div>
             <div class="panel__cols" data-open=move || is_open.get()>
-                {list::list(state, desk)}
+                {list::list(state, desk, here)}
                 {side}
             </div>
         </main>
@@ -84,11 +99,14 @@ pub(crate) fn tasks_view(state: State) -> Result<AnyView, SplitLoaderError> {
 /// gone to another task that is still being read.
 fn follow_address(state: State) -> StoredValue<bool> {
     let has_moved = StoredValue::new(false);
-    Effect::new(move |before: Option<Option<String>>| {
+    Effect::new(move |before: Option<Route>| {
         let route = state.route.get();
         // Another panel is on its way, and sets its own title.
         if route.panel != Panel::Tasks {
-            return before.flatten();
+            return before.unwrap_or(route);
+        }
+        if before.as_ref().is_none_or(|before| before.place != route.place) {
+            service::show(state, route.place);
         }
         document().set_title(&match &route.task {
             Some(task) => ["Task ", task, " · Toolshelf"].concat(),
@@ -96,19 +114,21 @@ fn follow_address(state: State) -> StoredValue<bool> {
         });
         service::read_detail(state);
         // The first address is where the panel begins; only what a person chooses later moves the focus.
-        match before.filter(|before| *before != route.task) {
+        match before.filter(|before| *before != route).map(|before| (before.place, before.task)) {
+            // Whoever chooses another place is at that choice.
+            Some((place, _)) if place != route.place && route.task.is_none() => {}
             Some(_) if route.task.is_some() => {
                 has_moved.set_value(true);
                 // The list stays in sight beside the task, and so must the task's head.
                 request_animation_frame(|| window().scroll_to_with_x_and_y(0.0, 0.0));
             }
-            Some(Some(task)) if dom::is_narrow() => {
-                dom::focus_soon(["a.task__open[href=\"", TASKS, "/", &task, "\"]"].concat());
+            Some((place, Some(task))) if dom::is_narrow() => {
+                dom::focus_soon(["a.task__open[href=\"", &route::to_task(place, &task), "\"]"].concat());
             }
             Some(_) => dom::focus_soon("#agent".to_owned()),
             None => {}
         }
-        route.task
+        route
     });
     has_moved
 }

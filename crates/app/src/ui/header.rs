@@ -37,11 +37,17 @@ pub(crate) fn Header() -> impl IntoView {
     let state = use_state();
     let current = move |panel| move || state.route.with(|route| route.panel == panel).then_some("page");
     // Before the tasks are open, none is active in this tab.
-    let active =
-        Memo::new(move |_| state.environment.with(|here| here.as_ref().map_or(0, |here| here.active)));
+    let active = Memo::new(move |_| {
+        let here = state.environment.with(|here| here.as_ref().map_or(0, |here| here.active));
+        here + state.machine.environment.with(|known| known.as_ref().map_or(0, |known| known.active))
+    });
     let count = move || {
         let active = Some(active.get()).filter(|active| *active > 0)?;
         Some(view! { <span class="nav__count">{active.to_string()}<span class="vh">" active"</span></span> })
+    };
+    let tagline = move || match state.machine.is_wanted.get() {
+        true => "Digest-pinned WebAssembly tools, run in this tab or on your own computer.",
+        false => "Digest-pinned WebAssembly tools, run in this tab. Nothing leaves it.",
     };
     let chosen = preference::theme();
     let theme = |(value, icon, title): (&'static str, &'static str, &'static str)| {
@@ -69,7 +75,7 @@ pub(crate) fn Header() -> impl IntoView {
                     <a href=TASKS aria-current=current(Panel::Tasks)>"Tasks"{count}</a>
                     <a href=ENVIRONMENTS aria-current=current(Panel::Environments)>"Environments"</a>
                 </nav>
-                <p class="tagline">"Digest-pinned WebAssembly tools, run in this tab. Nothing leaves it."</p>
+                <p class="tagline">{tagline}</p>
                 <fieldset class="seg">
                     <legend class="vh">"Theme"</legend>
                     {THEMES.map(theme).collect_view()}

@@ -7,6 +7,8 @@ use crate::result::diff_rows::View;
 /// The key that `theme.js` reads as well.
 const THEME: &str = "toolshelf.theme";
 const DIFF_VIEW: &str = "toolshelf.diff-view";
+/// The companion's token. Keys that begin with `toolshelf.` are exported with a person's data; this one is not.
+const TOKEN: &str = "toolshelf-token";
 /// Windows narrower than this get one column by default, in CSS pixels.
 const NARROW: f64 = 720.0;
 
@@ -65,4 +67,14 @@ pub(crate) fn diff_view() -> View {
 /// Keeps the layout of a diff.
 pub(crate) fn set_diff_view(view: View) {
     set(DIFF_VIEW, Some(if view == View::Split { "split" } else { "unified" }));
+}
+
+/// The companion's token.
+pub(crate) fn token() -> Option<String> {
+    get(TOKEN)
+}
+
+/// Keeps the companion's token, or forgets it.
+pub(crate) fn set_token(token: Option<&str>) {
+    set(TOKEN, token);
 }

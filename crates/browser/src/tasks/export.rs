@@ -287,7 +287,7 @@ fn json(value: &impl Serialize) -> String {
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, Refusal> {
-    serde_json::from_str(text).map_err(|err| invalid(&cut(&err.to_string(), 120)))
+    serde_json::from_slice(text.as_bytes()).map_err(|err| invalid(&cut(&err.to_string(), 120)))
 }
 
 fn decoded(text: &str) -> Result<Vec<u8>, Refusal> {

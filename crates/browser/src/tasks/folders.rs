@@ -111,8 +111,8 @@ enum Place {
 impl Folders {
     pub(crate) async fn open(store: Option<Rc<TaskStore>>) -> Self {
         let flat = store.clone().map_or_else(|| Flat::Memory(Rc::default()), Flat::Database);
-        let selected =
-            setting().and_then(|text| RootDescriptor::read(&serde_json::from_str(&text).ok()?).ok());
+        let selected = setting()
+            .and_then(|text| RootDescriptor::read(&serde_json::from_slice(text.as_bytes()).ok()?).ok());
         let inner = Inner {
             picked: PickedFolders { store },
             flat,

@@ -84,7 +84,7 @@ impl Sealer for WebSealer {
 }
 
 /// Sixteen random bytes.
-pub(super) fn random_bytes() -> [u8; 16] {
+pub(crate) fn random_bytes() -> [u8; 16] {
     let bytes = Uint8Array::new_with_length(16);
     let mut random = [0; 16];
     // Where there is no cryptography there is no sealer either, and nothing asks for this.

@@ -103,7 +103,7 @@ impl Filter {
 #[must_use]
 pub fn title(task: &str) -> String {
     let mut title = String::new();
-    match serde_json::from_str(task) {
+    match serde_json::from_slice(task.as_bytes()) {
         Ok(Value::Object(arguments)) => {
             for (name, value) in &arguments {
                 let text = value.as_str().or_else(|| value.as_object()?.values().next()?.as_str());

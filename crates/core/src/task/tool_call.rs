@@ -48,7 +48,7 @@ impl ToolCall {
     /// [`file_in_root`] says of a path.
     pub fn read(abi: Abi, task: &str) -> Result<Self, Refusal> {
         let inputs = abi.layout().inputs;
-        match serde_json::from_str(task) {
+        match serde_json::from_slice(task.as_bytes()) {
             Ok(Value::Object(arguments)) => Self::of_arguments(inputs, arguments),
             _ if inputs.len() == 1 => {
                 inputs[0].check_size(task.len() as u64)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use e2e::{ColorScheme, Page};
+use e2e::{Browser, ColorScheme, Companion, Page};
 use serde_json::json;
 
 /// A screen: its name, the page to open, what goes into its fields, and what shows when it is there.
@@ -85,7 +85,7 @@ async fn main() -> Result<()> {
     let folder = PathBuf::from(std::env::args_os().nth(1).context("usage: screenshot <folder>")?);
     for (width, height) in [(1280, 900), (320, 700)] {
         for (scheme, scheme_name) in [(ColorScheme::Light, "light"), (ColorScheme::Dark, "dark")] {
-            let picture = async |page: &Page, name: &str| {
+            let picture = async |page: &Browser, name: &str| {
                 // Fonts, transitions and flashes come to rest.
                 tokio::time::sleep(Duration::from_millis(1_100)).await;
                 let path = folder.join(format!("{name}-{width}-{scheme_name}.png"));
@@ -118,9 +118,48 @@ async fn main() -> Result<()> {
                 picture(&page, name).await?;
             }
             page.quit().await?;
+
+            let (companion, browser) = (Companion::start().await?, Browser::start().await?);
+            browser.set_viewport(width, height).await?;
+            browser.set_color_scheme(scheme).await?;
+            served(companion, &browser, picture).await?;
+            browser.quit().await?;
         }
     }
     Ok(())
+}
+
+/// The screens of a page that a companion serves.
+async fn served(
+    mut companion: Companion,
+    browser: &Browser,
+    picture: impl AsyncFn(&Browser, &str) -> Result<()>,
+) -> Result<()> {
+    browser.goto(&companion.link()).await?;
+    browser.wait_for(".machine .tool__open").await?;
+    for text in ["abc", "", "abc"] {
+        companion.hash(text).await?;
+    }
+    let go = async |address: &str, shown: &str| {
+        browser.run_js("location.hash = arguments[0]", vec![json!(address)]).await?;
+        browser.wait_for(shown).await.map(drop)
+    };
+    picture(browser, "machine-tools").await?;
+    go("#/extensions/hash/on/machine", ".places").await?;
+    picture(browser, "machine-tool").await?;
+    go("#/environments", "#env-machine").await?;
+    picture(browser, "machine").await?;
+    go("#/tasks/machine", "#agent option[value='slow']").await?;
+    for (agent, task) in [("hash", "Release 7"), ("nobody", "x"), (Companion::AGENT, "Look after the notes")]
+    {
+        let body = json!({ "agent": agent, "task": task, "callId": format!("picture-{agent}") });
+        companion.post("/v1/tasks", &body).await?;
+    }
+    browser.wait_for(".task__note").await?;
+    picture(browser, "machine-tasks").await?;
+    companion.kill().await?;
+    browser.wait_for("[data-lost]").await?;
+    picture(browser, "machine-lost").await
 }
 
 async fn show(page: &Page, screen: &Screen) -> Result<()> {

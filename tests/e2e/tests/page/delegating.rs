@@ -1,7 +1,7 @@
 //! What a person does with tasks, in the words of the tests: delegate, look at the list, go to another panel.
 
 use anyhow::{Context as _, Result, bail};
-use e2e::Page;
+use e2e::{Browser, Page};
 use serde_json::{Value, json};
 use thirtyfour::By;
 use thirtyfour::extensions::query::ElementQueryable as _;
@@ -32,7 +32,7 @@ pub(crate) async fn show(page: &Page, address: &str) -> Result<()> {
 }
 
 /// Waits until the panel has read what it shows.
-pub(crate) async fn settled(page: &Page) -> Result<()> {
+pub(crate) async fn settled(page: &Browser) -> Result<()> {
     let read = "
         const panel = document.querySelector('#main:has(#panel-h)');
         return !!panel && !/Opening|Reading the/.test(panel.innerText)
@@ -42,7 +42,7 @@ pub(crate) async fn settled(page: &Page) -> Result<()> {
 }
 
 /// Goes to another panel by its link.
-pub(crate) async fn go_to(page: &Page, panel: &str) -> Result<()> {
+pub(crate) async fn go_to(page: &Browser, panel: &str) -> Result<()> {
     page.wait_for(&format!(".nav a[href='#/{panel}']")).await?.click().await?;
     let there = "return location.hash === '#/' + arguments[0]
         && document.title.toLowerCase().startsWith(arguments[0])";
@@ -51,13 +51,13 @@ pub(crate) async fn go_to(page: &Page, panel: &str) -> Result<()> {
 }
 
 /// Chooses who gets the task.
-pub(crate) async fn choose_agent(page: &Page, agent: &str) -> Result<()> {
+pub(crate) async fn choose_agent(page: &Browser, agent: &str) -> Result<()> {
     page.wait_for(&format!("#agent option[value='{agent}']:not(:disabled)")).await?.click().await?;
     Ok(())
 }
 
 /// Chooses among the options of a field by the words that they begin with.
-pub(crate) async fn choose_option(page: &Page, field: &str, words: &str) -> Result<()> {
+pub(crate) async fn choose_option(page: &Browser, field: &str, words: &str) -> Result<()> {
     for option in page.session().find_all(By::Css(format!("{field} option"))).await? {
         if option.text().await?.starts_with(words) {
             return option.click().await.map_err(Into::into);
@@ -67,14 +67,14 @@ pub(crate) async fn choose_option(page: &Page, field: &str, words: &str) -> Resu
 }
 
 /// Types the text of an argument, in the place of what was there.
-pub(crate) async fn give_text(page: &Page, argument: &str, text: &str) -> Result<()> {
+pub(crate) async fn give_text(page: &Browser, argument: &str, text: &str) -> Result<()> {
     let field = page.wait_for(&format!("#given-{argument}")).await?;
     field.clear().await?;
     field.send_keys(text).await.map_err(Into::into)
 }
 
 /// Gives a file of the folder for an argument.
-pub(crate) async fn give_file(page: &Page, argument: &str, path: &str) -> Result<()> {
+pub(crate) async fn give_file(page: &Browser, argument: &str, path: &str) -> Result<()> {
     let way = format!(".seg__item:last-child > input[name='given-{argument}-kind']");
     page.session().find(By::Css(way)).await?.click().await?;
     page.wait_for(&format!("input#given-{argument}")).await?;
@@ -82,12 +82,12 @@ pub(crate) async fn give_file(page: &Page, argument: &str, path: &str) -> Result
 }
 
 /// Presses Delegate.
-pub(crate) async fn press_delegate(page: &Page) -> Result<()> {
+pub(crate) async fn press_delegate(page: &Browser) -> Result<()> {
     page.wait_for("form.run button[type=submit]:enabled").await?.click().await.map_err(Into::into)
 }
 
 /// Delegates a text.
-pub(crate) async fn delegate(page: &Page, agent: &str, text: &str) -> Result<()> {
+pub(crate) async fn delegate(page: &Browser, agent: &str, text: &str) -> Result<()> {
     choose_agent(page, agent).await?;
     let argument = if agent == MODEL { "task" } else { "input" };
     give_text(page, argument, text).await?;
@@ -101,50 +101,50 @@ pub(crate) fn row(title: &str) -> String {
 }
 
 /// Waits until the list says something of a task.
-pub(crate) async fn wait_for_row(page: &Page, title: &str, words: &str) -> Result<()> {
+pub(crate) async fn wait_for_row(page: &Browser, title: &str, words: &str) -> Result<()> {
     page.wait_for_text(&row(title), words).await
 }
 
 /// Waits until nothing matches any more.
-pub(crate) async fn wait_for_none(page: &Page, selector: &str) -> Result<()> {
+pub(crate) async fn wait_for_none(page: &Browser, selector: &str) -> Result<()> {
     let what = format!("`{selector}` to go");
     page.wait_until(&what, "return !document.querySelector(arguments[0])", vec![json!(selector)]).await
 }
 
 /// Opens a task of the list.
-pub(crate) async fn open_task(page: &Page, title: &str) -> Result<()> {
+pub(crate) async fn open_task(page: &Browser, title: &str) -> Result<()> {
     page.wait_for(&format!(".task__open[title='{title}']")).await?.click().await?;
     page.wait_for_text("#detail-h", title).await
 }
 
 /// Presses Cancel beside a task of the list.
-pub(crate) async fn cancel(page: &Page, title: &str) -> Result<()> {
+pub(crate) async fn cancel(page: &Browser, title: &str) -> Result<()> {
     page.wait_for(&format!("{} > .task__stop", row(title))).await?.click().await.map_err(Into::into)
 }
 
 /// Presses the button of that name.
-pub(crate) async fn press_button(page: &Page, name: &str) -> Result<()> {
+pub(crate) async fn press_button(page: &Browser, name: &str) -> Result<()> {
     let named = format!("//button[contains(normalize-space(.), '{name}')]");
     page.session().query(By::XPath(named)).and_displayed().first().await?.click().await?;
     Ok(())
 }
 
 /// Picks files for the folder that is looked at.
-pub(crate) async fn import_files(page: &Page, folder: &Folder, names: &[&str]) -> Result<()> {
+pub(crate) async fn import_files(page: &Browser, folder: &Folder, names: &[&str]) -> Result<()> {
     let paths: Vec<_> = names.iter().map(|name| folder.file(name).display().to_string()).collect();
     page.session().find(By::Css(".files__bar input[type=file]")).await?.send_keys(paths.join("\n")).await?;
     Ok(())
 }
 
 /// Waits until the chosen folder holds just these.
-pub(crate) async fn wait_for_files(page: &Page, names: &[&str]) -> Result<()> {
+pub(crate) async fn wait_for_files(page: &Browser, names: &[&str]) -> Result<()> {
     let same = "return [...document.querySelectorAll('.entry__name')]
         .map((name) => name.textContent).join('\\n') === arguments[0].join('\\n')";
     page.wait_until(&format!("the files {names:?}"), same, vec![json!(names)]).await
 }
 
 /// Lets downloads land in a folder.
-pub(crate) async fn download_to(page: &Page, folder: &Folder) -> Result<()> {
+pub(crate) async fn download_to(page: &Browser, folder: &Folder) -> Result<()> {
     let wish = json!({ "behavior": "allow", "downloadPath": folder.path() });
     page.devtools("Browser.setDownloadBehavior", wish).await.map(drop)
 }
@@ -169,7 +169,7 @@ pub(crate) const MODEL: &str = "browser-model";
 
 /// Puts an object in the place of the browser's model, in each page that is opened from now on: it is what a task can
 /// work at for as long as a test wants. It counts how often it is asked, where all tabs of the browser count.
-pub(crate) async fn with_model(page: &Page) -> Result<()> {
+pub(crate) async fn with_model(page: &Browser) -> Result<()> {
     let model = "
         const value = class {
             static async availability() { return 'available'; }
@@ -186,14 +186,14 @@ pub(crate) async fn with_model(page: &Page) -> Result<()> {
 }
 
 /// Runs a script in each page that is opened from now on, before the page's own.
-pub(crate) async fn before_each_page(page: &Page, script: &str) -> Result<()> {
+pub(crate) async fn before_each_page(page: &Browser, script: &str) -> Result<()> {
     // A blank page, such as a new tab's, has no storage; the script is not for that one.
     let script = format!("if (location.protocol !== 'about:') {{ {script} }}");
     page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script })).await.map(drop)
 }
 
 /// How often the model was asked.
-pub(crate) async fn asked(page: &Page) -> Result<u64> {
+pub(crate) async fn asked(page: &Browser) -> Result<u64> {
     let asked = page.run_js("return Number(localStorage.getItem('asked'))", Vec::new()).await?;
     asked.as_u64().context("a count is a number")
 }
@@ -211,7 +211,7 @@ pub(crate) async fn add_spinning_tool(page: &Page) -> Result<()> {
 }
 
 /// Which states the history of the task that is looked at names, in order.
-pub(crate) async fn history(page: &Page) -> Result<Value> {
+pub(crate) async fn history(page: &Browser) -> Result<Value> {
     page.run_js("return [...document.querySelectorAll('.line > li')].map((li) => li.dataset.task)", vec![])
         .await
 }

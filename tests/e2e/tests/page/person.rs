@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, Result};
-use e2e::Page;
+use e2e::{Browser, Page};
 use serde_json::{Value, json};
 use thirtyfour::By;
 
@@ -18,20 +18,20 @@ pub(crate) async fn open() -> Result<Page> {
 }
 
 /// Opens the page of a tool.
-pub(crate) async fn choose(page: &Page, tool: &str) -> Result<()> {
+pub(crate) async fn choose(page: &Browser, tool: &str) -> Result<()> {
     let selector = format!(".tool__open[href$='/{tool}']");
     page.wait_for(&selector).await?.click().await?;
     page.wait_for_text("#detail-h", tool).await
 }
 
 /// Types into the input field at `index`.
-pub(crate) async fn type_text(page: &Page, index: usize, text: &str) -> Result<()> {
+pub(crate) async fn type_text(page: &Browser, index: usize, text: &str) -> Result<()> {
     let fields = page.session().find_all(By::Css(".run .input__text")).await?;
     fields.get(index).context("there is no such field")?.send_keys(text).await.map_err(Into::into)
 }
 
 /// Picks a file for the input field at `index`, through the file chooser's own element.
-pub(crate) async fn pick_file(page: &Page, index: usize, path: &Path) -> Result<()> {
+pub(crate) async fn pick_file(page: &Browser, index: usize, path: &Path) -> Result<()> {
     let inputs = page.session().find_all(By::Css(".run input[type=file]")).await?;
     let input = inputs.get(index).context("there is no such field")?;
     input.send_keys(path.display().to_string()).await?;
@@ -40,12 +40,12 @@ pub(crate) async fn pick_file(page: &Page, index: usize, path: &Path) -> Result<
 }
 
 /// Presses Run.
-pub(crate) async fn run(page: &Page) -> Result<()> {
+pub(crate) async fn run(page: &Browser) -> Result<()> {
     page.wait_for(".run button[type=submit]").await?.click().await.map_err(Into::into)
 }
 
 /// The text of the first element that matches.
-pub(crate) async fn text(page: &Page, selector: &str) -> Result<String> {
+pub(crate) async fn text(page: &Browser, selector: &str) -> Result<String> {
     let text = page
         .run_js("return document.querySelector(arguments[0])?.textContent ?? null", vec![json!(selector)])
         .await?;
@@ -53,14 +53,14 @@ pub(crate) async fn text(page: &Page, selector: &str) -> Result<String> {
 }
 
 /// How many elements match.
-pub(crate) async fn count(page: &Page, selector: &str) -> Result<u64> {
+pub(crate) async fn count(page: &Browser, selector: &str) -> Result<u64> {
     let count =
         page.run_js("return document.querySelectorAll(arguments[0]).length", vec![json!(selector)]).await?;
     count.as_u64().context("a length is a number")
 }
 
 /// Picks a folder in the page's "Add a shelf".
-pub(crate) async fn add_shelf(page: &Page, folder: &Path) -> Result<()> {
+pub(crate) async fn add_shelf(page: &Browser, folder: &Path) -> Result<()> {
     let picker = page.session().find(By::Css("input[type=file][webkitdirectory]")).await?;
     picker.send_keys(folder.display().to_string()).await?;
     page.wait_for(".verdicts").await.map(drop)

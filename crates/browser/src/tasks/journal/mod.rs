@@ -362,7 +362,7 @@ fn text(value: &impl serde::Serialize) -> JsValue {
 }
 
 fn parsed<T: DeserializeOwned>(value: &JsValue, key: &str) -> Option<T> {
-    serde_json::from_str(&js::get(value, key).as_string()?).ok()
+    serde_json::from_slice(js::get(value, key).as_string()?.as_bytes()).ok()
 }
 
 fn failed(fault: &idb::Error) -> JournalFault {
