@@ -22,7 +22,6 @@ use toolshelf_sandbox::process::WORKER_COMMAND;
 
 mod cli;
 mod config;
-#[expect(dead_code, reason = "the interfaces that call it come next")]
 mod extensions;
 mod frames;
 mod http;

@@ -32,6 +32,7 @@ pub(crate) async fn run(shelf: Option<PathBuf>, command: Ext, style: Style) -> R
             let text = answered(&answer, &inputs, style);
             Ok(Outcome::done(answer, text))
         }
+        _ => Err(Refusal::new(Code::UnknownTool, "not a command of this kind")),
     }
 }
 

@@ -5,11 +5,14 @@ use std::time::Duration;
 use toolshelf_core::Digest;
 use toolshelf_core::extension::ExtensionError;
 use toolshelf_core::extension::errors::WASM_MODULE_DOWNLOAD_LIMIT_BYTES;
+use toolshelf_core::refusal::cut;
 
 use super::outbound::{self, Authorities, Failure, Way};
 
 /// Whole time of a download.
 pub(crate) const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest manifest that is downloaded, in bytes.
+pub(crate) const MANIFEST_MAX_BYTES: u64 = 2 * 1024 * 1024;
 /// Most redirects of a download.
 const REDIRECTS: u32 = 5;
 
@@ -30,6 +33,23 @@ impl Download {
     /// # Errors
     /// Those of [`ExtensionError`] that are about downloads; nothing has been written then.
     pub(super) fn module(&self, url: &str, sha256: &str) -> Result<Vec<u8>, ExtensionError> {
+        let bytes = self.bytes(url, "application/wasm, */*", WASM_MODULE_DOWNLOAD_LIMIT_BYTES)?;
+        check_digest(&bytes, sha256)?;
+        Ok(bytes)
+    }
+
+    /// Brings a manifest. Nothing vouches for it but its own signature.
+    ///
+    /// # Errors
+    /// Those of [`ExtensionError`] that are about downloads.
+    pub(super) fn manifest(&self, url: &str) -> Result<Vec<u8>, ExtensionError> {
+        self.bytes(url, "application/json, */*", MANIFEST_MAX_BYTES)
+    }
+
+    fn bytes(&self, url: &str, accept: &str, limit: u64) -> Result<Vec<u8>, ExtensionError> {
+        if !url.starts_with("https://") {
+            return Err(ExtensionError::DownloadFailed(format!("{:?} is no https:// URL", cut(url, 120))));
+        }
         let agent = outbound::agent(&Way {
             timeout: self.timeout,
             redirects: REDIRECTS,
@@ -37,19 +57,16 @@ impl Download {
             private_addresses: self.private_addresses,
             authorities: self.authorities.clone(),
         });
-        let mut response = agent.get(url).header("accept", "application/wasm, */*").call().map_err(failed)?;
+        let mut response = agent.get(url).header("accept", accept).call().map_err(failed)?;
         let status = response.status();
         if !status.is_success() {
             return Err(ExtensionError::DownloadStatus(status.as_u16()));
         }
         // What is announced too large need not come at all; what comes is counted all the same.
-        if response.body().content_length().is_some_and(|length| length > WASM_MODULE_DOWNLOAD_LIMIT_BYTES) {
+        if response.body().content_length().is_some_and(|length| length > limit) {
             return Err(ExtensionError::ModuleTooLarge);
         }
-        let body = response.body_mut().with_config().limit(WASM_MODULE_DOWNLOAD_LIMIT_BYTES);
-        let bytes = body.read_to_vec().map_err(failed)?;
-        check_digest(&bytes, sha256)?;
-        Ok(bytes)
+        response.body_mut().with_config().limit(limit).read_to_vec().map_err(failed)
     }
 }
 

@@ -100,7 +100,7 @@ impl Extensions {
     /// Takes a grant back. A call that runs keeps what it was given.
     ///
     /// # Errors
-    /// As [`grant`](Self::grant).
+    /// An [`ExtError`]: [`ExtensionError::NotFound`] or [`ExtensionError::GrantNotFound`].
     pub(crate) fn revoke_grant(&self, id: &str, passport: &str, by: Option<&str>) -> Result<(), ExtError> {
         let mut version = String::new();
         let end = self.changing(id, || {

@@ -205,6 +205,24 @@ impl Extensions {
         self.folder().join(id)
     }
 
+    fn download(&self) -> Download {
+        Download {
+            timeout: DOWNLOAD_TIMEOUT,
+            private_addresses: self.inner.variables.allow_private_addresses(),
+            authorities: self.inner.authorities.clone(),
+        }
+    }
+
+    /// The manifest at an https URL, not judged yet.
+    ///
+    /// # Errors
+    /// An [`ExtError`] when it does not come, or is no JSON.
+    pub(crate) fn fetch_manifest(&self, url: &str) -> Result<Value, ExtError> {
+        let bytes = self.download().manifest(url)?;
+        let not_json = |err: serde_json::Error| ExtensionError::DownloadFailed(format!("no manifest: {err}"));
+        Ok(serde_json::from_slice(&bytes).map_err(not_json)?)
+    }
+
     fn module_bytes(
         &self,
         manifest: &IntegrationManifest,
@@ -219,14 +237,7 @@ impl Extensions {
                 check_digest(&bytes, sha256)?;
                 Ok(bytes)
             }
-            (ModuleSource::Manifest, Some(url)) => {
-                let download = Download {
-                    timeout: DOWNLOAD_TIMEOUT,
-                    private_addresses: self.inner.variables.allow_private_addresses(),
-                    authorities: self.inner.authorities.clone(),
-                };
-                Ok(download.module(url, sha256)?)
-            }
+            (ModuleSource::Manifest, Some(url)) => Ok(self.download().module(url, sha256)?),
             (ModuleSource::Manifest, None) => {
                 let bytes = self.module_in_folder(manifest)?;
                 let on_disk = Digest::of(&bytes).to_string();

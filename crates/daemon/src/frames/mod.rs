@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `watch` | every event from now on, as frames with `"event"` in place of `"ok"` |
 //! | `watch_task {address}` | the task's events, then its answer when it has ended |
+//! | `admin.…` | extensions, keys, secrets and receipts, as [`Service::admin`](crate::service::Service::admin) lists them |
 //! | `notice {…}` | tells watchers of a call that another program has made |
 
 pub(crate) mod client;

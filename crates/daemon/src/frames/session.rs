@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use toolshelf_core::live::CallNotice;
+use toolshelf_core::live::{CallNotice, CallOrigin};
 use toolshelf_core::refusal::{Code, Refusal, cut};
 
 use super::{Line, read_line};
@@ -19,6 +19,9 @@ use crate::service::{Event, Service, Session};
 const MAX_IN_FLIGHT: usize = 64;
 /// Frames that wait to be written. Whoever does not read is not written to without end.
 const MAX_WAITING: usize = 64;
+
+/// What stands before the name of a command of [`Service::admin`].
+pub(crate) const ADMIN: &str = "admin.";
 
 /// A request.
 #[derive(Debug, Deserialize)]
@@ -111,6 +114,12 @@ struct Asked {
 
 impl Asked {
     async fn result(&self, request: &Request) -> Result<Value, Refusal> {
+        // Only who sits at this computer sets up what others may call.
+        if let Some(name) = request.command.strip_prefix(ADMIN)
+            && self.session.from == CallOrigin::Cli
+        {
+            return self.service.admin(name, &request.args).await;
+        }
         if request.command != "notice" {
             return self.service.command(&request.command, &request.args, &self.session).await;
         }

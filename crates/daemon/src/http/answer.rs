@@ -63,6 +63,17 @@ impl IntoResponse for Fault {
 /// [`Code::InvalidFrame`]: 415 for a body of another type, 413 for one that is too long, 408 for one that does not
 /// arrive, 400 for anything but a JSON object.
 pub(crate) async fn object(request: Request<Body>) -> Result<Map<String, Value>, Fault> {
+    match json(request).await? {
+        Value::Object(object) => Ok(object),
+        _ => Err(invalid("the body must be a JSON object")),
+    }
+}
+
+/// The JSON in the body of `request`.
+///
+/// # Errors
+/// As [`object`], which asks for more.
+pub(crate) async fn json(request: Request<Body>) -> Result<Value, Fault> {
     let (parts, body) = request.into_parts();
     check_type(&parts.headers)?;
     let declared = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -73,11 +84,8 @@ pub(crate) async fn object(request: Request<Body>) -> Result<Map<String, Value>,
         let why = format!("the body did not arrive within {} s", BODY_TIME.as_secs());
         Err(Fault::with_status(StatusCode::REQUEST_TIMEOUT, Code::InvalidFrame, why))
     })?;
-    match serde_json::from_slice(&body) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(invalid("the body must be a JSON object")),
-        Err(err) => Err(invalid(&format!("the body is not JSON: {}", cut(&err.to_string(), 120)))),
-    }
+    serde_json::from_slice(&body)
+        .map_err(|err| invalid(&format!("the body is not JSON: {}", cut(&err.to_string(), 120))))
 }
 
 fn check_type(headers: &HeaderMap) -> Result<(), Fault> {

@@ -5,7 +5,7 @@
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::IntoResponse as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolshelf_core::extension::keyring::TrustedKey;
@@ -66,7 +66,11 @@ pub(super) async fn register(State(app): State<App>, request: Request) -> Proble
     Ok((StatusCode::CREATED, Json(on_thread(&app, install).await?)).into_response())
 }
 
-pub(super) async fn remove(State(app): State<App>, Path(id): Path<String>, headers: HeaderMap) -> Problematic {
+pub(super) async fn remove(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Problematic {
     let by = passport(&headers);
     on_thread(&app, move |host| host.uninstall(&id, by.as_deref())).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -79,7 +83,11 @@ struct SetLifecycle {
     reason: Option<String>,
 }
 
-pub(super) async fn lifecycle(State(app): State<App>, Path(id): Path<String>, request: Request) -> Problematic {
+pub(super) async fn lifecycle(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Problematic {
     let by = passport(request.headers());
     let SetLifecycle { state, reason } = read(object(request).await?)?;
     let set = move |host: &Extensions| host.set_lifecycle(&id, state, reason.as_deref(), by.as_deref());
@@ -92,6 +100,13 @@ pub(super) async fn grants(State(app): State<App>, Path(id): Path<String>) -> Pr
         Ok(json!({ "extension_id": id, "count": grants.len(), "grants": grants }))
     });
     Ok(Json(answer.await?).into_response())
+}
+
+pub(super) async fn grant(
+    State(app): State<App>,
+    Path((id, grantee)): Path<(String, String)>,
+) -> Problematic {
+    Ok(Json(on_thread(&app, move |host| host.grant(&id, &grantee)).await?).into_response())
 }
 
 pub(super) async fn issue(State(app): State<App>, Path(id): Path<String>, request: Request) -> Problematic {

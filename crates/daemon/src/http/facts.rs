@@ -53,7 +53,10 @@ pub(super) struct Named {
     key: String,
 }
 
-pub(super) async fn history(State(app): State<App>, Query(Named { entity, key }): Query<Named>) -> Problematic {
+pub(super) async fn history(
+    State(app): State<App>,
+    Query(Named { entity, key }): Query<Named>,
+) -> Problematic {
     let facts = on_thread(&app, move |host| host.fact_history(&entity, &key)).await?;
     Ok(Json(json!({ "facts": facts })).into_response())
 }

@@ -8,6 +8,8 @@
 //! | `routes` | every route, in one table |
 //! | [`answer`] | bodies, JSON, refusals with a status |
 //! | `status` | the one table from refusal codes to statuses |
+//! | `extensions`, `facts` | routes of extensions and of facts |
+//! | `problem` | the "no" of these |
 //! | `events` | what happens, as a stream |
 //! | [`page`] | the files of the page |
 //! | [`metrics`] | what is counted |
@@ -18,10 +20,13 @@
 pub(crate) mod accept;
 pub(crate) mod answer;
 mod events;
+mod extensions;
+mod facts;
 pub(crate) mod guard;
 pub(crate) mod handle;
 pub(crate) mod metrics;
 pub(crate) mod page;
+mod problem;
 mod routes;
 mod status;
 pub(crate) mod token;

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Router, extract::rejection::QueryRejection};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ use toolshelf_core::task::listing::Filter;
 
 use super::answer::{Answered, Fault, invalid, object};
 use super::metrics::{MEDIA_TYPE, Now};
-use super::{App, events, guard, page};
+use super::{App, events, extensions as ext, facts, guard, page};
 use crate::live;
 use crate::service::{OWNER, Session};
 
@@ -48,7 +48,7 @@ const ROUTES: &[Route] = &[
     closed("get", "/v1/environment", || get(environment)),
     closed("get", "/v1/shelf", || get(shelf)),
     closed("post", "/v1/shelf/tools/{id}/call", || post(call)),
-    closed("get", "/api/extensions", || get(extensions)),
+    closed("get", "/api/extensions", || get(inventory)),
     closed("post", "/v1/commands/{name}", || post(command)),
     closed("post", "/v1/tasks", || post(delegate)),
     closed("get", "/v1/tasks", || get(tasks)),
@@ -56,6 +56,28 @@ const ROUTES: &[Route] = &[
     closed("post", "/v1/tasks/status", || post(status)),
     closed("post", "/v1/tasks/cancel", || post(cancel)),
     closed("get", "/v1/events", || get(events::events)),
+    closed("get", "/v1/extensions", || get(ext::list)),
+    closed("post", "/v1/extensions/register", || post(ext::register)),
+    closed("get", "/v1/extensions/keys", || get(ext::keys)),
+    closed("post", "/v1/extensions/keys", || post(ext::add_key)),
+    closed("delete", "/v1/extensions/keys/{publisher}", || delete(ext::remove_key)),
+    closed("get", "/v1/extensions/receipts", || get(ext::receipts)),
+    closed("get", "/v1/extensions/{id}", || get(ext::show)),
+    closed("delete", "/v1/extensions/{id}", || delete(ext::remove)),
+    closed("post", "/v1/extensions/{id}/lifecycle", || post(ext::lifecycle)),
+    closed("get", "/v1/extensions/{id}/grants", || get(ext::grants)),
+    closed("post", "/v1/extensions/{id}/grants", || post(ext::issue)),
+    closed("get", "/v1/extensions/{id}/grants/{passport}", || get(ext::grant)),
+    closed("delete", "/v1/extensions/{id}/grants/{passport}", || delete(ext::revoke)),
+    closed("post", "/v1/extensions/{id}/tools/{tool}/invoke", || post(ext::invoke)),
+    closed("put", "/v1/facts", || put(facts::store)),
+    closed("get", "/v1/facts", || get(facts::query)),
+    closed("put", "/v1/facts/bulk", || put(facts::store_bulk)),
+    closed("get", "/v1/facts/export", || get(facts::export)),
+    closed("get", "/v1/facts/history", || get(facts::history)),
+    closed("get", "/v1/facts/entity/{entity}", || get(facts::of_entity)),
+    closed("get", "/v1/facts/{id}", || get(facts::show)),
+    closed("delete", "/v1/facts/{id}", || delete(facts::delete)),
 ];
 
 /// The routes, and the page for all else.
@@ -63,7 +85,7 @@ pub(super) fn router(app: &App) -> Router<App> {
     let mut router = Router::new();
     for Route { method, path, open, handler } in ROUTES {
         let handler = handler();
-        debug_assert!(["get", "post"].contains(method), "{path}");
+        debug_assert!(["get", "post", "put", "delete"].contains(method), "{path}");
         let with_token = from_fn_with_state(app.clone(), guard::with_token);
         router = router.route(path, if *open { handler } else { handler.route_layer(with_token) });
     }
@@ -115,7 +137,7 @@ async fn call(State(app): State<App>, Path(id): Path<String>, request: Request) 
     Ok(Json(json!(answer)))
 }
 
-async fn extensions(State(app): State<App>) -> Answered {
+async fn inventory(State(app): State<App>) -> Answered {
     answered(&app, "list_extensions", Map::new()).await
 }
 

@@ -116,7 +116,7 @@ impl Service {
 }
 
 /// Reads the arguments of a command.
-fn read<T: DeserializeOwned>(args: &Map<String, Value>) -> Result<T, Refusal> {
+pub(super) fn read<T: DeserializeOwned>(args: &Map<String, Value>) -> Result<T, Refusal> {
     serde_json::from_value(Value::Object(args.clone()))
         .map_err(|err| Refusal::new(Code::InvalidArgument, cut(&err.to_string(), 120)))
 }

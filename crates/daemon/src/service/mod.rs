@@ -3,14 +3,16 @@
 //! | module | idea |
 //! |---|---|
 //! | `commands` | what callers may ask for by name, the same over HTTP, live sessions, frames and the command line |
+//! | `admin` | what only who sits at this computer asks for: extensions, keys, secrets, receipts |
 //! | `latency` | how each tool's calls have gone |
 //!
 //! It lives on one thread, as the engines do. Whoever serves it from others sends it closures.
 
+mod admin;
 mod commands;
 mod latency;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -27,9 +29,11 @@ use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::shelf::Tool;
 use toolshelf_core::task::TaskView;
 use toolshelf_host::Reading;
+use toolshelf_sandbox::WorkerProgram;
 
 use self::latency::Latencies;
 use crate::config::Config;
+use crate::extensions::{ExtError, Extensions, ExtensionsOptions};
 use crate::machine::{Machine, MachineOptions};
 use crate::settings;
 use crate::shelf::Shelf;
@@ -49,6 +53,8 @@ struct Inner {
     shelf: Rc<Shelf>,
     machine: Machine,
     watchers: Rc<Watchers>,
+    data_dir: PathBuf,
+    extensions: OnceCell<Extensions>,
 }
 
 /// Those who watch, and what is counted of what they hear.
@@ -111,7 +117,7 @@ impl Service {
             Rc::new(Watchers { events: broadcast::Sender::new(EVENTS_KEPT), latencies: RefCell::default() });
         let (calls, updates) = (Rc::clone(&watchers), Rc::clone(&watchers));
         let machine = Machine::open(MachineOptions {
-            data_dir,
+            data_dir: data_dir.clone(),
             roots,
             agents: config.agents,
             shelf: Rc::clone(&shelf),
@@ -124,12 +130,31 @@ impl Service {
             }),
         })
         .await?;
-        Ok(Self { inner: Rc::new(Inner { shelf, machine, watchers }) })
+        let extensions = OnceCell::new();
+        Ok(Self { inner: Rc::new(Inner { shelf, machine, watchers, data_dir, extensions }) })
     }
 
     /// The tasks of this computer.
     pub(crate) fn machine(&self) -> &Machine {
         &self.inner.machine
+    }
+
+    /// The extension host. It is opened when it is first asked for: facts are held by one program at a time.
+    ///
+    /// # Errors
+    /// An [`ExtError`] when it cannot be opened now.
+    pub(crate) fn extensions(&self) -> Result<Extensions, ExtError> {
+        if let Some(extensions) = self.inner.extensions.get() {
+            return Ok(extensions.clone());
+        }
+        let program = WorkerProgram::this().map_err(|err| ExtError::Io { path: "toolshelf".into(), err })?;
+        let cache = crate::shelf::cache().ok();
+        let options = ExtensionsOptions::of_process(self.inner.data_dir.clone(), program, cache);
+        let extensions = Extensions::open(options)?;
+        if let Some(why) = extensions.engine_fault() {
+            tracing::warn!(why, "modules of extensions cannot be called");
+        }
+        Ok(self.inner.extensions.get_or_init(|| extensions).clone())
     }
 
     /// Ends all that runs, and waits until that is written.

@@ -96,6 +96,11 @@ impl Server {
         self.request("POST", path, &[], &body.to_string())
     }
 
+    /// A request with the token and a body, by any method.
+    pub(crate) fn send(&self, method: &str, path: &str, body: &Value) -> Reply {
+        self.request(method, path, &[("content-type", "application/json")], &body.to_string())
+    }
+
     /// A request with the token, and headers besides.
     pub(crate) fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let bearer = format!("Bearer {}", self.token);

@@ -1,0 +1,235 @@
+//! What only who sits at this computer asks for: installing, granting, keys, secrets, receipts. None of it is offered to
+//! agents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toolshelf_core::digest::to_hex;
+use toolshelf_core::extension::keyring::TrustedKey;
+use toolshelf_core::extension::manifest::TrustTier;
+use toolshelf_core::refusal::{Code, Refusal, cut};
+
+use super::Service;
+use super::commands::read;
+use crate::extensions::dispatch::Invocation;
+use crate::extensions::download::MANIFEST_MAX_BYTES;
+use crate::extensions::grants::GrantRequest;
+use crate::extensions::records::LifecycleState;
+use crate::extensions::registry::ModuleSource;
+use crate::extensions::{ExtError, Extensions};
+
+/// Receipts that are listed when nobody says how many.
+const RECEIPTS: usize = 20;
+
+/// Where a manifest is.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "lowercase")]
+enum Install {
+    Path(PathBuf),
+    Url(String),
+}
+
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    id: String,
+    #[serde(flatten)]
+    request: GrantRequest,
+}
+
+#[derive(Deserialize)]
+struct Revoked {
+    id: String,
+    passport: String,
+}
+
+#[derive(Deserialize)]
+struct Lifecycle {
+    id: String,
+    state: LifecycleState,
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Invoke {
+    id: String,
+    tool: String,
+    passport: String,
+    #[serde(default)]
+    args: Value,
+}
+
+#[derive(Deserialize)]
+struct Key {
+    passport: String,
+    public_key: String,
+    tier: Option<TrustTier>,
+}
+
+#[derive(Deserialize)]
+struct Secret {
+    id: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+struct Receipts {
+    limit: Option<usize>,
+    extension: Option<String>,
+}
+
+impl Service {
+    /// Does what `name` asks for.
+    ///
+    /// | command | answer |
+    /// |---|---|
+    /// | `ext.install {path}` or `{url}` | `{ok, extension}` |
+    /// | `ext.list`, `ext.show {id}`, `ext.remove {id}` | `{ok, extensions}`, `{ok, extension, grants}`, `{ok}` |
+    /// | `ext.lifecycle {id, state, reason?}` | `{ok, …}` |
+    /// | `ext.grant {id, passport_fpr, …}`, `ext.revoke {id, passport}` | `{ok, grant}`, `{ok}` |
+    /// | `ext.invoke {id, tool, passport, args}` | `{ok, result, …}` |
+    /// | `keys.list`, `keys.add {passport, public_key, tier?}`, `keys.remove {id}` | `{ok, keys}`, `{ok}`, `{ok}` |
+    /// | `secret.list`, `secret.set {id, value}`, `secret.remove {id}` | `{ok, secrets}`, `{ok}`, `{ok}` |
+    /// | `receipts.list {limit?, extension?}` | `{ok, public_key, receipts}` |
+    ///
+    /// # Errors
+    /// The refusal of what was asked for.
+    pub(crate) async fn admin(&self, name: &str, args: &Map<String, Value>) -> Result<Value, Refusal> {
+        let host = self.extensions()?;
+        if name == "ext.invoke" {
+            return invoke(&host, read(args)?).await;
+        }
+        let (name, args) = (name.to_owned(), args.clone());
+        // Files, downloads and the fact store block their thread.
+        let work = move |host: &Extensions| Ok(administer(host, &name, &args));
+        host.on_thread(work).await?
+    }
+}
+
+fn administer(host: &Extensions, name: &str, args: &Map<String, Value>) -> Result<Value, Refusal> {
+    let done = |()| json!({ "ok": true });
+    Ok(match name {
+        "ext.install" => json!({ "ok": true, "extension": install(host, read(args)?)? }),
+        "ext.list" => json!({ "ok": true, "extensions": host.list()? }),
+        "ext.show" => {
+            let Named { id } = read(args)?;
+            json!({ "ok": true, "extension": host.show(&id)?, "grants": host.grants(&id)? })
+        }
+        "ext.remove" => {
+            let Named { id } = read(args)?;
+            done(host.uninstall(&id, None)?)
+        }
+        "ext.lifecycle" => {
+            let Lifecycle { id, state, reason } = read(args)?;
+            let mut answer = json!(host.set_lifecycle(&id, state, reason.as_deref(), None)?);
+            answer["ok"] = true.into();
+            answer
+        }
+        "ext.grant" => {
+            let Granted { id, request } = read(args)?;
+            json!({ "ok": true, "grant": host.issue_grant(&id, request, None)? })
+        }
+        "ext.revoke" => {
+            let Revoked { id, passport } = read(args)?;
+            done(host.revoke_grant(&id, &passport, None)?)
+        }
+        "keys.list" => {
+            let keyring = host.keys()?;
+            json!({ "ok": true, "keys": keyring.keys().collect::<Vec<_>>() })
+        }
+        "keys.add" => {
+            let Key { passport, public_key, tier } = read(args)?;
+            let trust_tier = tier.unwrap_or(TrustTier::LocallySigned);
+            let key =
+                TrustedKey { passport_fpr: passport, public_key_hex: public_key, trust_tier, added_by: None };
+            done(host.add_key(key, None)?)
+        }
+        "keys.remove" => {
+            let Named { id } = read(args)?;
+            done(host.remove_key(&id, None)?)
+        }
+        "secret.list" => json!({ "ok": true, "secrets": host.secrets()? }),
+        "secret.set" => {
+            let Secret { id, value } = read(args)?;
+            done(host.set_secret(&id, value.as_bytes(), None)?)
+        }
+        "secret.remove" => {
+            let Named { id } = read(args)?;
+            done(host.remove_secret(&id, None)?)
+        }
+        "receipts.list" => {
+            let Receipts { limit, extension } = read(args)?;
+            let receipts = host.receipts().newest(limit.unwrap_or(RECEIPTS), extension.as_deref());
+            let public_key = to_hex(host.receipts().public_key().as_bytes());
+            json!({ "ok": true, "public_key": public_key, "receipts": receipts.map_err(ExtError::from)? })
+        }
+        _ => return Err(Refusal::new(Code::UnknownTool, format!("there is no command {:?}", cut(name, 60)))),
+    })
+}
+
+async fn invoke(host: &Extensions, call: Invoke) -> Result<Value, Refusal> {
+    let Invoke { id, tool, passport, args } = call;
+    let args = if args.is_null() { json!({}) } else { args };
+    let call = Invocation { extension: id, tool, args, passport: Some(passport), request_id: None };
+    match host.invoke(call).await {
+        Ok(outcome) => {
+            let mut answer = json!(outcome);
+            answer["ok"] = true.into();
+            Ok(answer)
+        }
+        // What the module has logged says more than the refusal can.
+        Err(err) => {
+            let log = err.log.iter().map(|entry| format!("\n{}: {}", entry.level, entry.message));
+            let log: String = log.collect();
+            let refusal = Refusal::from(*err.error);
+            Err(Refusal::new(refusal.code, format!("{}{}", refusal.why, cut(&log, 4_000))))
+        }
+    }
+}
+
+/// Installs from a manifest's file, whose module is in the same folder, or from an https URL.
+fn install(host: &Extensions, from: Install) -> Result<Value, Refusal> {
+    let (manifest, module) = match from {
+        Install::Url(url) => (host.fetch_manifest(&url)?, ModuleSource::Manifest),
+        Install::Path(path) => {
+            let manifest: Value =
+                serde_json::from_slice(&bounded(&path, MANIFEST_MAX_BYTES)?).map_err(|err| {
+                    Refusal::new(Code::ExtensionInvalid, format!("{} is no manifest: {err}", path.display()))
+                })?;
+            let module = match manifest["wasm_module_path"].as_str() {
+                Some(module) => module_beside(&path, module)?,
+                None => ModuleSource::Manifest,
+            };
+            (manifest, module)
+        }
+    };
+    Ok(json!(host.install(&manifest, module, None)?))
+}
+
+/// The module at `module` beside the manifest. A path that leaves the folder is left to the manifest's own rules.
+fn module_beside(manifest: &Path, module: &str) -> Result<ModuleSource, Refusal> {
+    let Ok(contained) = toolshelf_core::manifest::contained_path(module) else {
+        return Ok(ModuleSource::Manifest);
+    };
+    let folder = manifest.parent().unwrap_or(Path::new("."));
+    let limit = toolshelf_core::extension::errors::WASM_MODULE_DOWNLOAD_LIMIT_BYTES;
+    Ok(ModuleSource::Bytes(bounded(&folder.join(contained), limit)?))
+}
+
+fn bounded(path: &Path, limit: u64) -> Result<Vec<u8>, Refusal> {
+    let failed = |why: String| Refusal::new(Code::FileUnavailable, format!("{} {why}", path.display()));
+    let size = fs::metadata(path).map_err(|err| failed(format!("cannot be read: {err}")))?.len();
+    if size > limit {
+        return Err(Refusal::new(
+            Code::OverBudget,
+            format!("{} has {size} bytes; at most {limit}", path.display()),
+        ));
+    }
+    fs::read(path).map_err(|err| failed(format!("cannot be read: {err}")))
+}

@@ -1,0 +1,168 @@
+//! Extensions and facts over HTTP and from the command line: the shipped examples, really installed and called.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod common;
+#[path = "common/server.rs"]
+mod server;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use server::Server;
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/guests").join(name)
+}
+
+fn manifest(name: &str) -> Value {
+    serde_json::from_slice(&fs::read(example(name).join("manifest.json")).unwrap()).unwrap()
+}
+
+/// The program, on the data folder of `server` or on one of its own.
+fn toolshelf(data: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_toolshelf"))
+        .args(args)
+        .env("TOOLSHELF_DATA_DIR", data)
+        .env("TOOLSHELF_CACHE_DIR", data.join("cache"))
+        .env("TOOLSHELF_CONFIG", data.join("toolshelf.toml"))
+        .env("TOOLSHELF_EXTENSIONS_ALLOW_UNSIGNED", "true")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn an_extension_is_installed_granted_called_and_taken_away() {
+    let data = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| toolshelf(data.path(), args);
+    let (id, tool) = ids("note-summary");
+    let folder = example("note-summary");
+    let installed = run(&["ext", "install", folder.to_str().unwrap()]);
+    assert!(installed.status.success(), "{}", text(&installed.stderr));
+    let again = run(&["ext", "install", folder.to_str().unwrap()]);
+    assert!(again.status.code() == Some(1) && text(&again.stderr).contains("extension-exists"));
+    assert!(text(&run(&["ext", "installed"]).stdout).contains(&id));
+
+    let call = ["ext", "invoke", &id, &tool, "--passport", "p_ann", r#"{"doc_id": "n1"}"#];
+    let ungranted = run(&call);
+    assert!(
+        ungranted.status.code() == Some(1) && text(&ungranted.stderr).contains("not-granted"),
+        "{}",
+        text(&ungranted.stderr)
+    );
+    let reserved = run(&["ext", "grant", &id, "--passport", "p_ann", "--read", "__"]);
+    assert_eq!(reserved.status.code(), Some(1), "a prefix that covers the system's entities");
+    let granted =
+        run(&["ext", "grant", &id, "--passport", "p_ann", "--read", "notes::", "--write", "notes::"]);
+    assert!(granted.status.success(), "{}", text(&granted.stderr));
+    let called = run(&[&["--json"], &call[..]].concat());
+    let answer: Value = serde_json::from_slice(&called.stdout).unwrap();
+    assert!(answer.get("result").is_some() || answer.get("refused").is_some(), "{answer}");
+
+    assert!(run(&["ext", "revoke", &id, "--passport", "p_ann"]).status.success());
+    assert!(text(&run(&call).stderr).contains("not-granted"), "revoking counts from the next call on");
+    assert!(run(&["ext", "remove", &id]).status.success());
+    assert!(!data.path().join("extensions").join(&id).join("extension.wasm").exists());
+    assert!(text(&run(&["ext", "show", &id]).stderr).contains("extension-not-installed"));
+}
+
+fn ids(name: &str) -> (String, String) {
+    let manifest = manifest(name);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&manifest["id"]), text(&manifest["tools"][0]["name"]))
+}
+
+#[test]
+fn secrets_are_kept_encrypted_and_receipts_are_verified_offline() {
+    let data = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| toolshelf(data.path(), args);
+    let mut set = Command::new(env!("CARGO_BIN_EXE_toolshelf"))
+        .args(["secret", "set", "api"])
+        .env("TOOLSHELF_DATA_DIR", data.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut set.stdin.take().unwrap(), b"s3cret-value\n").unwrap();
+    assert!(set.wait().unwrap().success());
+    assert!(text(&run(&["secret", "list"]).stdout).contains("api"));
+    let vault = fs::read_to_string(data.path().join("vault.json")).unwrap();
+    assert!(!vault.contains("s3cret"), "{vault}");
+    assert!(run(&["secret", "remove", "api"]).status.success());
+    assert_eq!(run(&["secret", "remove", "api"]).status.code(), Some(1));
+
+    let verified = run(&["receipts", "verify"]);
+    assert!(
+        verified.status.success() && text(&verified.stdout).contains("0 receipts"),
+        "{}",
+        text(&verified.stderr)
+    );
+    fs::write(data.path().join("receipts.jsonl"), "{}\n").unwrap();
+    let broken = run(&["receipts", "verify"]);
+    assert!(
+        !broken.status.success() && text(&broken.stderr).contains("receipts-damaged"),
+        "{}",
+        text(&broken.stderr)
+    );
+}
+
+#[test]
+fn facts_are_stored_found_and_deleted_over_http() {
+    let server = Server::start();
+    let stored =
+        server.send("PUT", "/v1/facts", &json!({"entity": "notes::1", "key": "text", "value": "alpha"}));
+    assert_eq!(stored.status, 201, "{}", stored.body);
+    let newer =
+        server.send("PUT", "/v1/facts", &json!({"entity": "notes::1", "key": "text", "value": "beta"}));
+    assert_eq!(newer.json()["version"], 2);
+    let found = server.get("/v1/facts?entity_prefix=notes::").json();
+    assert_eq!(found["facts"][0]["value"], "beta", "the newest version holds");
+    let history = server.get("/v1/facts/history?entity=notes::1&key=text").json();
+    assert_eq!(history["facts"].as_array().unwrap().len(), 2);
+    let reserved = json!({"entity": "__extension_grant__::x::p", "key": "record", "value": "{}"});
+    let refused = server.send("PUT", "/v1/facts", &reserved);
+    assert_eq!(
+        (refused.status, &refused.json()["status"]),
+        (403, &json!(403)),
+        "nobody grants himself anything"
+    );
+    let id = newer.json()["fact_id"].as_str().unwrap().to_owned();
+    assert_eq!(server.send("DELETE", &format!("/v1/facts/{id}"), &json!({})).json()["deleted"], true);
+    assert_eq!(server.get(&format!("/v1/facts/{id}")).status, 404);
+}
+
+#[test]
+fn every_no_of_extensions_over_http_is_a_problem() {
+    let server = Server::start();
+    let (id, tool) = ids("ext-echo");
+    let missing = server.get(&format!("/v1/extensions/{id}"));
+    assert_eq!(missing.status, 404);
+    assert_eq!(missing.header("content-type"), Some("application/problem+json"));
+    assert_eq!(missing.json()["detail"], format!("extension '{id}' not found"));
+    // Not signed, and not in development.
+    let unsigned = server.post("/v1/extensions/register", &json!({"manifest": manifest("ext-echo")}));
+    assert_eq!(unsigned.status, 400, "{}", unsigned.body);
+    assert!(
+        unsigned.json()["detail"].as_str().unwrap().starts_with("extension manifest validation failed: ")
+    );
+    let invoke = server.post(&format!("/v1/extensions/{id}/tools/{tool}/invoke"), &json!({"args": {}}));
+    assert_eq!(
+        invoke.json()["detail"],
+        "passport_fpr required (body field or X-Corecrux-Passport-Id header)"
+    );
+    let not_installed =
+        server.post(&format!("/v1/extensions/{id}/tools/{tool}/invoke"), &json!({"passport_fpr": "p"}));
+    assert_eq!(not_installed.json()["detail"], format!("extension '{id}' not installed"));
+    assert_eq!(server.get("/v1/extensions").json()["count"], 0);
+    // While a companion has the facts, the command line asks it.
+    let listed = toolshelf(server.data.path(), &["--json", "ext", "installed"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed["extensions"], json!([]), "{listed}");
+}
