@@ -102,11 +102,14 @@ fn killed_at_any_moment_it_loses_no_task_repeats_none_and_leaves_no_process() {
                 killers.push(std::thread::spawn(kill));
             }
             let task = &frame["task"];
-            if let (Some(call), Some(address)) =
-                (asked.get(&frame["id"].as_u64().unwrap()), task["address"].as_str())
-            {
+            let Some(address) = task["address"].as_str() else { continue };
+            if let Some(call) = frame["id"].as_u64().and_then(|id| asked.get(&id)) {
                 told.calls.insert(address.to_owned(), call.clone());
-                told.see(task);
+            }
+            told.see(task);
+            // Until it is killed it is asked for ends: what it says has ended must have ended for good.
+            if task.get("outcome").is_none() {
+                program.send("task_status", &json!({ "address": address }));
             }
         }
         killers.into_iter().for_each(|killer| killer.join().unwrap());

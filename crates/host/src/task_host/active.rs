@@ -146,7 +146,11 @@ impl Active {
         let changes = self.changes.get();
         let address = self.record.borrow().address.clone();
         let written = journal.record(&address).await?;
-        if let Some(record) = written.filter(|_| self.changes.get() == changes) {
+        if self.changes.get() != changes {
+            // It changed while the journal was read. Whoever asks is not told an end that is not written down.
+            return self.save(journal, Durability::Quiet).await;
+        }
+        if let Some(record) = written {
             self.adopt(record);
         }
         Ok(())

@@ -159,6 +159,7 @@ impl Life {
     async fn ended(&self, address: &str) -> TaskView {
         let view = self.until(address, |view| view.state.is_terminal()).await;
         eventually("its place is free", || self.machine.environment().active == 0).await;
+        eventually("its end is written", || self.machine.host().unfinished_tasks() == 0).await;
         view
     }
 
