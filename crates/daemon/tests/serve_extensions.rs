@@ -166,3 +166,15 @@ fn every_no_of_extensions_over_http_is_a_problem() {
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed["extensions"], json!([]), "{listed}");
 }
+
+#[test]
+fn a_companion_that_was_stopped_keeps_no_command_waiting() {
+    let server = Server::start();
+    let pid = rustix::process::Pid::from_raw(server.pid() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let called = toolshelf(server.data.path(), &["call", "hash", "--input", "abc"]);
+    assert!(called.status.success(), "{}", text(&called.stderr));
+    let listed = toolshelf(server.data.path(), &["ext", "list"]);
+    assert!(listed.status.success(), "{}", text(&listed.stderr));
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+}

@@ -2,9 +2,11 @@
 //! process. Either answers frames.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncWrite, BufReader};
+use tokio::time::timeout;
 use toolshelf_core::RootDescriptor;
 use toolshelf_core::live::{CallNotice, CallOrigin, MachineEnvironment, MachineRoot};
 use toolshelf_core::refusal::{Code, Refusal};
@@ -17,6 +19,8 @@ use crate::settings;
 /// A client, whatever is on the other side.
 pub(crate) type AnyClient = Client<Box<dyn AsyncWrite + Unpin>>;
 
+/// How long a companion may take to say that it is there.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// So much is on its way between this process and itself.
 const PIPE_BYTES: usize = 64 * 1024;
 
@@ -72,16 +76,20 @@ impl Companion {
     }
 }
 
-/// The companion that runs on this computer, if one does.
+/// The companion that runs on this computer, if one does and answers.
 pub(crate) async fn running() -> Option<Companion> {
-    let data_dir = settings::data_dir()?;
-    Some(Companion { client: socket::connect(&data_dir).await?, here: None })
+    let mut client = socket::connect(&settings::data_dir()?).await?;
+    // One that was stopped still takes connections.
+    timeout(PATIENCE, client.ask("environment", &json!({}))).await.ok()?.ok()?;
+    Some(Companion { client, here: None })
 }
 
-/// Tells the companion that runs of a call that this process has made. Nothing depends on it.
+/// Tells the companion that runs of a call that this process has made. Nothing depends on it, so nobody waits for an
+/// answer.
 pub(crate) async fn notice(notice: &CallNotice) {
-    if let Some(mut companion) = running().await {
-        let _ = companion.client.ask("notice", &json!(notice)).await;
+    let Some(data_dir) = settings::data_dir() else { return };
+    if let Some(mut client) = socket::connect(&data_dir).await {
+        let _ = timeout(PATIENCE, client.send("notice", &json!(notice))).await;
     }
 }
 
