@@ -178,3 +178,29 @@ fn a_companion_that_was_stopped_keeps_no_command_waiting() {
     assert!(listed.status.success(), "{}", text(&listed.stderr));
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
 }
+
+#[test]
+fn the_module_of_an_extension_is_pinned_and_all_else_stays() {
+    let data = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| toolshelf(data.path(), args);
+    let folder = data.path().join("echo");
+    fs::create_dir(&folder).unwrap();
+    let mut before = manifest("ext-echo");
+    let module = before["wasm_module_path"].as_str().unwrap().to_owned();
+    fs::copy(example("ext-echo").join(&module), folder.join(&module)).unwrap();
+    let right = before["wasm_module_sha256"].clone();
+    before["wasm_module_sha256"] = "0".repeat(64).into();
+    fs::write(folder.join("manifest.json"), before.to_string()).unwrap();
+    let folder_name = folder.to_str().unwrap();
+    let refused = run(&["ext", "install", folder_name]);
+    assert_eq!(refused.status.code(), Some(1), "another digest than the module's");
+    let pinned = run(&["pin", folder_name]);
+    assert!(pinned.status.success(), "{}", text(&pinned.stderr));
+    let after: Value = serde_json::from_slice(&fs::read(folder.join("manifest.json")).unwrap()).unwrap();
+    before["wasm_module_sha256"] = right;
+    assert_eq!(after, before);
+    assert!(run(&["ext", "install", folder_name]).status.success());
+    fs::write(folder.join(&module), "no module").unwrap();
+    let invalid = run(&["pin", folder_name]);
+    assert!(invalid.status.code() == Some(1) && text(&invalid.stderr).contains("wasm-invalid"));
+}

@@ -121,7 +121,7 @@ pub(crate) enum Command {
     /// Write the digests of a shelf's modules into its manifest
     ///
     /// Without a manifest.json, one is made of the .wasm files in the folder. Nothing is written if any of the modules
-    /// would be refused.
+    /// would be refused. In the folder of an extension, the digest of its module is written.
     #[command(after_help = "Example:\n  toolshelf pin my-shelf")]
     Pin {
         /// The folder of the shelf

@@ -16,6 +16,7 @@ mod manage;
 mod ordered;
 mod outcome;
 mod pin;
+mod pin_extension;
 mod script;
 mod serve;
 mod show;

@@ -14,6 +14,7 @@ use super::files;
 use super::inspect::Report;
 use super::ordered::Node;
 use super::outcome::{Exit, Outcome};
+use super::pin_extension;
 use super::show::{Style, printable};
 
 pub(crate) fn run(dir: &Path, style: Style) -> Result<Outcome, Refusal> {
@@ -21,8 +22,13 @@ pub(crate) fn run(dir: &Path, style: Style) -> Result<Outcome, Refusal> {
     let mut manifest = match read_manifest(&dir) {
         // A manifest is read by the same rules as on the shelf before it is written again.
         Ok(bytes) => {
-            Manifest::read(&bytes)?;
             let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
+            if let Ok(manifest) = serde_json::from_slice(bytes)
+                && pin_extension::is_of_extension(&manifest)
+            {
+                return pin_extension::run(&dir, &manifest, bytes, style);
+            }
+            Manifest::read(bytes)?;
             serde_json::from_slice(bytes)
                 .map_err(|err| Refusal::new(Code::ShelfUnreadable, err.to_string()))?
         }
