@@ -2,9 +2,7 @@
 //!
 //! Source: the reference facts, A2 and A4.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::abi::Abi;
 use crate::digest::{Digest, to_hex};
@@ -13,13 +11,13 @@ use crate::refusal::{Code, Refusal, cut};
 use crate::script::{self, Block};
 
 /// The success value of a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// Always `true`.
     pub ok: bool,
     /// Always `"wasm"`.
-    pub action: Cow<'static, str>,
+    pub action: &'static str,
     /// The tool's id.
     pub tool: String,
     /// What the export returned.
@@ -27,7 +25,7 @@ pub struct Answer {
     /// The output bytes, in lowercase hexadecimal digits.
     pub output: String,
     /// The decoded script of a `buffer-abi/diff` tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Vec<Block>>,
     /// Digest of the bytes that ran: hashed in this very call.
     pub digest: Digest,
@@ -40,7 +38,7 @@ pub struct Answer {
 }
 
 /// Where the time of a call went, each part in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Timing {
     /// Reading, hashing and checking the module.
@@ -132,7 +130,7 @@ impl Ran {
         }
         Ok(Answer {
             ok: true,
-            action: Cow::Borrowed("wasm"),
+            action: "wasm",
             tool: self.tool,
             returned,
             output: to_hex(&output),

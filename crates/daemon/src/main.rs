@@ -13,6 +13,7 @@
 //! | [`live`] | sessions over a WebSocket |
 //! | [`log`] | what the companion writes about itself |
 //! | [`frames`] | requests, one a line: for parent processes and for the command line |
+//! | [`files`] | reading what the caller names, and writing it whole |
 //! | [`cli`] | what people and scripts type |
 
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ use toolshelf_sandbox::process::WORKER_COMMAND;
 mod cli;
 mod config;
 mod extensions;
+mod files;
 mod frames;
 mod http;
 mod live;

@@ -13,6 +13,7 @@ use std::time::SystemTime;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use toolshelf_core::digest::Digest;
+use zeroize::Zeroizing;
 
 use crate::engine;
 use crate::private;
@@ -29,7 +30,7 @@ const EXTENSION: &str = "code";
 #[derive(Clone)]
 pub struct CodeCache {
     folder: PathBuf,
-    key: [u8; KEY_BYTES],
+    key: Zeroizing<[u8; KEY_BYTES]>,
     fingerprint: Digest,
 }
 
@@ -100,7 +101,7 @@ impl CodeCache {
 
     /// The MAC binds the code to the module that it comes from and to all else that it depends on.
     fn mac(&self, module: Digest, code: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new(&self.key.into());
+        let mut mac = Hmac::<Sha256>::new(&(*self.key).into());
         mac.update(b"toolshelf compiled code 1\0");
         mac.update(module.to_string().as_bytes());
         mac.update(self.fingerprint.to_string().as_bytes());

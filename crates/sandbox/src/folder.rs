@@ -17,6 +17,8 @@ use rustix::io::Errno;
 use toolshelf_core::digest::to_hex;
 use toolshelf_core::shelf::FileFault;
 
+use crate::private::fill_random;
+
 const OPEN: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const OPEN_FOLDER: OFlags = OPEN.union(OFlags::DIRECTORY);
 
@@ -163,7 +165,7 @@ impl Folder {
             Err(errno) => return Err(errno.into()),
         };
         let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        fill_random(&mut random)?;
         let draft = format!(".toolshelf-{}.draft", to_hex(&random));
         let (mut file, _) =
             within.open_file(&draft, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, 0o666)?;

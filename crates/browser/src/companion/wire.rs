@@ -3,8 +3,6 @@
 //! The readers that serde derives for these types would be half of all that the page needs for a companion, and would
 //! be fetched for it. The tests hold these to what `core` writes.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 use toolshelf_core::RootDescriptor;
 use toolshelf_core::abi::Abi;
@@ -157,7 +155,7 @@ pub(super) fn answer(value: &Value) -> Read<Answer> {
     let returned = field(value, "returned")?.as_i64().and_then(|returned| i32::try_from(returned).ok());
     Ok(Answer {
         ok: true,
-        action: Cow::Borrowed("wasm"),
+        action: "wasm",
         tool: text(value, "tool")?,
         returned: returned.ok_or("returned")?,
         output: text(value, "output")?,

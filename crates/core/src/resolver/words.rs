@@ -154,7 +154,7 @@ mod tests {
         let block = |op, a_count, b_count| Block { op, a_line: 0, a_count, b_line: 0, b_count };
         let mut answer = Answer {
             ok: true,
-            action: "wasm".into(),
+            action: "wasm",
             tool: "diff".into(),
             returned: 0,
             output: "c0ffee".into(),

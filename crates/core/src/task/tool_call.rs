@@ -171,7 +171,7 @@ mod tests {
     fn a_diff_is_answered_as_a_patch_and_a_dishonest_one_as_it_is() {
         let answer = |blocks: Option<Vec<Block>>| Answer {
             ok: true,
-            action: "wasm".into(),
+            action: "wasm",
             tool: "t".into(),
             returned: 0,
             output: "c0ffee".into(),

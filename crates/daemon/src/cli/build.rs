@@ -6,10 +6,10 @@ use serde_json::json;
 use toolshelf_core::limits::WASM_MODULE_MAX_BYTES;
 use toolshelf_core::refusal::{Code, Refusal};
 
-use super::files::{self, Found};
 use super::inspect::Report;
 use super::outcome::{Exit, Outcome};
 use super::show::{Style, printable};
+use crate::files::{self, Found};
 
 /// Longest text that is read, in bytes.
 const TEXT_MAX_BYTES: u64 = 4 * WASM_MODULE_MAX_BYTES as u64;

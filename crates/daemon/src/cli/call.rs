@@ -9,24 +9,22 @@ use toolshelf_core::abi::{Abi, Input};
 use toolshelf_core::call::Answer;
 use toolshelf_core::live::{CallNotice, CallOrigin};
 use toolshelf_core::refusal::{Code, Refusal};
-use toolshelf_host::Reading;
 
 use super::args::Call;
 use super::companion;
-use super::files::{self, Found};
 use super::outcome::{Exit, Outcome};
 use super::script;
 use super::show::Style;
+use crate::files::{self, Found};
 use crate::shelf;
 
 pub(crate) async fn run(folder: Option<PathBuf>, call: Call, style: Style) -> Result<Outcome, Refusal> {
     // A worker starts while the shelf and the inputs are read.
     let shelf = shelf::for_one_call(folder)?;
-    let readings = shelf.read().await?;
-    let inputs = match abi_of(&readings, &call.tool)? {
-        Some(abi) => inputs(abi, &call)?,
+    let inputs = match shelf.abi(&call.tool).await {
+        Ok(abi) => inputs(abi, &call)?,
         // The engine says why there is nothing to call.
-        None => HashMap::new(),
+        Err(_) => HashMap::new(),
     };
     let start = Instant::now();
     let answer = shelf.call(&call.tool, |name| inputs.get(name).cloned()).await;
@@ -37,19 +35,6 @@ pub(crate) async fn run(folder: Option<PathBuf>, call: Call, style: Style) -> Re
     let answer = answer?;
     let text = shown(&answer, &inputs, style);
     Ok(Outcome { json: json!(answer), text, exit: Exit::Done })
-}
-
-/// The ABI of the tool, if it can be called. A tool that nobody lists may be on a shelf that could not be read; then
-/// that is what there is to say.
-fn abi_of(readings: &[Reading], id: &str) -> Result<Option<Abi>, Refusal> {
-    let shelves = || readings.iter().filter_map(|reading| reading.shelf.as_ref().ok());
-    let mut listed = shelves().flat_map(|shelf| &shelf.tools).filter(|tool| tool.id == id).peekable();
-    if listed.peek().is_none()
-        && let Some(refusal) = readings.iter().find_map(|reading| reading.shelf.as_ref().err())
-    {
-        return Err(refusal.clone());
-    }
-    Ok(listed.find_map(|tool| tool.driven()).map(|(_, abi)| abi))
 }
 
 /// The inputs by the names under which the ABI asks for them.

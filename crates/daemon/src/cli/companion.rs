@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncWrite, BufReader};
 use tokio::time::timeout;
 use toolshelf_core::RootDescriptor;
@@ -48,8 +48,12 @@ impl Companion {
         {
             return Ok(running);
         }
-        let service =
-            Service::open(ServiceOptions { shelf, roots: vec![root], ..ServiceOptions::default() }).await?;
+        Self::here(ServiceOptions { shelf, roots: vec![root], ..ServiceOptions::default() }).await
+    }
+
+    /// This process as the companion.
+    async fn here(options: ServiceOptions) -> Result<Self, Refusal> {
+        let service = Service::open(options).await?;
         let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
         let (reader, writer) = tokio::io::split(ours);
         let client = AnyClient::new(BufReader::new(reader), Box::new(writer));
@@ -82,6 +86,21 @@ pub(crate) async fn running() -> Option<Companion> {
     // One that was stopped still takes connections.
     timeout(PATIENCE, client.ask("environment", &json!({}))).await.ok()?.ok()?;
     Some(Companion { client, here: None })
+}
+
+/// Asks the companion that runs, or this process where none does or another shelf is meant.
+///
+/// # Errors
+/// What was refused.
+pub(crate) async fn ask(shelf: Option<PathBuf>, command: &str, args: &Value) -> Result<Value, Refusal> {
+    let running = if shelf.is_none() { running().await } else { None };
+    let mut companion = match running {
+        Some(running) => running,
+        None => Companion::here(ServiceOptions { shelf, ..ServiceOptions::default() }).await?,
+    };
+    let answer = companion.client.ask(command, args).await;
+    companion.close().await;
+    answer
 }
 
 /// Tells the companion that runs of a call that this process has made. Nothing depends on it, so nobody waits for an

@@ -5,49 +5,34 @@ use std::path::PathBuf;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use toolshelf_core::abi::{Abi, Input};
-use toolshelf_core::live::CallOrigin;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 use toolshelf_core::script::Block;
 
-use super::args::Ext;
 use super::companion;
 use super::outcome::Outcome;
 use super::script;
 use super::show::{Style, printable, table};
-use crate::service::{OWNER, Service, ServiceOptions, Session};
 
-/// Lists or calls extensions: at the companion that runs, or here.
-pub(crate) async fn run(shelf: Option<PathBuf>, command: Ext, style: Style) -> Result<Outcome, Refusal> {
-    match command {
-        Ext::List => {
-            let answer = ask(shelf, "list_extensions", json!({})).await?;
-            let text = shown(&answer, style);
-            Ok(Outcome::done(answer, text))
-        }
-        Ext::Call { name, args } => {
-            let mut call = arguments(&args)?;
-            call.insert("name".to_owned(), name.into());
-            let inputs = call.clone();
-            let answer = ask(shelf, "call_extension", Value::Object(call)).await?;
-            let text = answered(&answer, &inputs, style);
-            Ok(Outcome::done(answer, text))
-        }
-        _ => Err(Refusal::new(Code::UnknownTool, "not a command of this kind")),
-    }
+/// Lists what can be called.
+pub(crate) async fn list(shelf: Option<PathBuf>, style: Style) -> Result<Outcome, Refusal> {
+    let answer = companion::ask(shelf, "list_extensions", &json!({})).await?;
+    let text = shown(&answer, style);
+    Ok(Outcome::done(answer, text))
 }
 
-async fn ask(shelf: Option<PathBuf>, command: &str, args: Value) -> Result<Value, Refusal> {
-    if shelf.is_none()
-        && let Some(mut running) = companion::running().await
-    {
-        return running.client.ask(command, &args).await;
-    }
-    let service = Service::open(ServiceOptions { shelf, ..ServiceOptions::default() }).await?;
-    let session = Session { owner: OWNER.to_owned(), from: CallOrigin::Cli };
-    let args = args.as_object().cloned().unwrap_or_default();
-    let answer = service.command(command, &args, &session).await;
-    service.shut_down().await;
-    answer
+/// Calls a tool of the shelf with `name=text` pairs.
+pub(crate) async fn call(
+    shelf: Option<PathBuf>,
+    name: String,
+    pairs: &[String],
+    style: Style,
+) -> Result<Outcome, Refusal> {
+    let inputs = arguments(pairs)?;
+    let mut call = inputs.clone();
+    call.insert("name".to_owned(), name.into());
+    let answer = companion::ask(shelf, "call_extension", &Value::Object(call)).await?;
+    let text = answered(&answer, &inputs, style);
+    Ok(Outcome::done(answer, text))
 }
 
 /// `name=text` pairs.

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use toolshelf_core::refusal::{Code, Refusal};
 
-use super::files::unavailable;
 use super::outcome::Outcome;
+use crate::files::unavailable;
 
 /// Longest id of an extension, in bytes; the companion installs none with a longer one.
 const ID_MAX_BYTES: usize = 128;

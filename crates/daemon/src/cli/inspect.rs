@@ -12,9 +12,9 @@ use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_host::{CompileFault, Executor as _};
 use toolshelf_sandbox::{ProcessExecutor, WorkerProgram};
 
-use super::files::{self, Found};
 use super::outcome::{Exit, Outcome};
 use super::show::{Style, bytes};
+use crate::files::{self, Found};
 use crate::shelf::no_workers;
 
 pub(crate) async fn run(path: &Path, style: Style) -> Result<Outcome, Refusal> {

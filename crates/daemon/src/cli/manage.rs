@@ -1,40 +1,39 @@
-//! `toolshelf ext install …`, `keys`, `secret` and `receipts`: what only who sits at this computer sets up.
+//! `toolshelf ext`, `keys`, `secret` and `receipts`: what only who sits at this computer sets up. What agents see as well
+//! is in `ext`.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolshelf_core::refusal::{Code, Refusal};
 
 use super::args::{Ext, Grant, Keys, Receipts, Secret};
 use super::companion;
+use super::ext;
 use super::ext_new;
 use super::outcome::Outcome;
 use super::show::{Style, printable, table};
 use crate::extensions::ExtError;
 use crate::extensions::receipts::chain::{public_key, verify};
 use crate::frames::session::ADMIN;
-use crate::service::{Service, ServiceOptions};
 use crate::settings;
 
 /// Longest secret that is read from the input, in bytes; the vault has its own bound below it.
 const SECRET_READ_MAX_BYTES: u64 = 1024 * 1024;
 
-/// Asks the companion that runs, or else is it.
 async fn ask(command: &str, args: Value) -> Result<Value, Refusal> {
-    if let Some(mut running) = companion::running().await {
-        return running.client.ask(&format!("{ADMIN}{command}"), &args).await;
-    }
-    let service = Service::open(ServiceOptions::default()).await?;
-    let args: Map<String, Value> = args.as_object().cloned().unwrap_or_default();
-    let answer = service.admin(command, &args).await;
-    service.shut_down().await;
-    answer
+    companion::ask(None, &format!("{ADMIN}{command}"), &args).await
 }
 
-pub(super) async fn extensions(command: Ext, style: Style) -> Result<Outcome, Refusal> {
+pub(super) async fn extensions(
+    shelf: Option<PathBuf>,
+    command: Ext,
+    style: Style,
+) -> Result<Outcome, Refusal> {
     match command {
+        Ext::List => ext::list(shelf, style).await,
+        Ext::Call { name, args } => ext::call(shelf, name, &args, style).await,
         Ext::New { name, dir } => ext_new::run(&name, dir),
         Ext::Install { from } => {
             let args = if from.contains("://") {
@@ -88,8 +87,6 @@ pub(super) async fn extensions(command: Ext, style: Style) -> Result<Outcome, Re
             let text = shown_outcome(&answer, style);
             Ok(Outcome::done(answer, text))
         }
-        // Those two are about what agents see, and stand with it.
-        Ext::List | Ext::Call { .. } => Err(Refusal::new(Code::UnknownTool, "not a command of this kind")),
     }
 }
 

@@ -9,7 +9,6 @@ mod companion;
 mod doctor;
 mod ext;
 mod ext_new;
-mod files;
 mod inspect;
 mod list;
 mod manage;
@@ -32,7 +31,7 @@ use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use toolshelf_core::refusal::Refusal;
 
-use args::{Args, Command, Ext};
+use args::{Args, Command};
 pub(crate) use list::listed;
 use outcome::{Exit, Outcome};
 use show::Style;
@@ -75,8 +74,7 @@ async fn execute(
         Command::Pin { dir } => pin::run(&dir, style),
         Command::Build { file, output } => build::run(&file, output, style),
         Command::Serve(serve) => serve::run(shelf, serve, as_json).await,
-        Command::Ext(command @ (Ext::List | Ext::Call { .. })) => ext::run(shelf, command, style).await,
-        Command::Ext(command) => manage::extensions(command, style).await,
+        Command::Ext(command) => manage::extensions(shelf, command, style).await,
         Command::Keys(command) => manage::keys(command, style).await,
         Command::Secret(command) => manage::secret(command, style).await,
         Command::Receipts(command) => manage::receipts(command, style).await,

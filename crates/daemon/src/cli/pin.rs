@@ -10,12 +10,12 @@ use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::shelf::{Admission, FileFault, Hashed, Tool};
 use toolshelf_sandbox::store::{read_manifest, read_module};
 
-use super::files;
 use super::inspect::Report;
 use super::ordered::Node;
 use super::outcome::{Exit, Outcome};
 use super::pin_extension;
 use super::show::{Style, printable};
+use crate::files;
 
 pub(crate) fn run(dir: &Path, style: Style) -> Result<Outcome, Refusal> {
     let dir = fs::canonicalize(dir).map_err(|err| files::unavailable(dir, &err))?;

@@ -9,10 +9,10 @@ use toolshelf_core::manifest::{MANIFEST_FILE, contained_path};
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_sandbox::store::read_module;
 
-use super::files;
 use super::ordered::Node;
 use super::outcome::Outcome;
 use super::show::Style;
+use crate::files;
 
 /// The field that holds the digest.
 const DIGEST: &str = "wasm_module_sha256";

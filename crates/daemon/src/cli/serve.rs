@@ -1,10 +1,10 @@
 //! `toolshelf serve`: the page, the interface for programs and live sessions, until somebody ends it.
 
 use std::fmt::Write as _;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_local;
 use toolshelf_core::refusal::{Code, Refusal};
+use toolshelf_sandbox::private;
 
 use super::args::Serve;
 use super::outcome::Outcome;
@@ -127,8 +128,7 @@ fn roots(named: Vec<PathBuf>, data: &Path) -> Result<Vec<PathBuf>, Refusal> {
 
 /// A folder that is closed to others, where there is none yet.
 fn make_folder(folder: &Path) -> Result<(), Refusal> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|err| unavailable(folder, &err))
+    private::make_folder(folder).map_err(|err| unavailable(folder, &err))
 }
 
 /// The address: what is asked for, else the setting, else the usual one.

@@ -12,8 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use toolshelf_core::refusal::cut;
-
-use super::files;
+use toolshelf_sandbox::private;
 
 /// Most rows of one extension in a minute.
 pub(crate) const AUDIT_MAX_PER_MINUTE: u32 = 60;
@@ -117,7 +116,7 @@ impl AuditLog {
         let mut line = serde_json::to_vec(row)?;
         line.push(b'\n');
         if let Some(folder) = self.path.parent() {
-            files::make_folder(folder)?;
+            private::make_folder(folder)?;
         }
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o600);

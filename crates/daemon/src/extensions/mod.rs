@@ -36,7 +36,7 @@ use toolshelf_core::extension::ExtensionError;
 use toolshelf_core::extension::keyring::{Keyring, TrustedKey};
 use toolshelf_core::rate::RateWindow;
 use toolshelf_facts::{PrivacyRule, RedbStore};
-use toolshelf_sandbox::{CodeCache, WorkerProgram};
+use toolshelf_sandbox::{CodeCache, WorkerProgram, private};
 
 use self::audit::{AuditAction, AuditEvent, AuditLog};
 use self::config::Variables;
@@ -157,7 +157,7 @@ impl Extensions {
     /// An [`ExtError`] when a file cannot be opened; facts are held by one program at a time.
     pub(crate) fn open(options: ExtensionsOptions) -> Result<Self, ExtError> {
         let ExtensionsOptions { data, program, cache, variables, authorities, clock } = options;
-        files::make_folder(&data).map_err(ExtError::io(&data))?;
+        private::make_folder(&data).map_err(ExtError::io(&data))?;
         let authorities = match authorities {
             Some(authorities) => authorities,
             None => configured_authorities(&variables)?,

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toolshelf_core::digest::to_hex;
 use toolshelf_core::refusal::{Code, Refusal};
+use toolshelf_sandbox::private;
 use zeroize::Zeroizing;
 
 use super::files;
@@ -128,7 +129,7 @@ impl Vault {
     /// A [`VaultError`] when the key cannot be read or made.
     pub(crate) fn open(data: &Path) -> Result<Self, VaultError> {
         let (path, key_path) = (data.join("vault.json"), data.join("vault.key"));
-        let key = files::key_file(&key_path).map_err(|err| VaultError::Io { path: key_path.clone(), err })?;
+        let key = private::key(&key_path).map_err(|err| VaultError::Io { path: key_path.clone(), err })?;
         let key_id = Sha256::new().chain_update(b"toolshelf.vault.key-id\0").chain_update(*key).finalize();
         let cipher = XChaCha20Poly1305::new(&Key::from(*key));
         Ok(Self { path, key_path, cipher, key_id: to_hex(&key_id[..8]) })
@@ -149,7 +150,7 @@ impl Vault {
             return Err(VaultError::Full);
         }
         let mut nonce = [0; NONCE_BYTES];
-        files::fill_random(&mut nonce).map_err(|err| self.io(err))?;
+        private::fill_random(&mut nonce).map_err(|err| self.io(err))?;
         let aad = associated(id);
         let payload = Payload { msg: secret, aad: &aad };
         let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| VaultError::BadLength)?;

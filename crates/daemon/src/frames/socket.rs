@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tokio::io::{AsyncWrite, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 use toolshelf_core::live::CallOrigin;
+use toolshelf_sandbox::private;
 
 use super::client::Client;
 use super::session;
@@ -31,7 +32,7 @@ pub(crate) fn path(data_dir: &Path) -> PathBuf {
 /// # Errors
 /// When the socket cannot be made.
 pub(crate) fn listen(data_dir: &Path, service: Service) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(data_dir)?;
+    private::make_folder(data_dir)?;
     let path = path(data_dir);
     match fs::remove_file(&path) {
         Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),

@@ -1,14 +1,14 @@
 //! The token: what the page, programs and people show to get in.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use subtle::ConstantTimeEq as _;
 use toolshelf_core::digest::to_hex;
 use toolshelf_core::refusal::{Code, Refusal};
+use toolshelf_sandbox::private;
+use zeroize::Zeroizing;
 
 use crate::settings::TOKEN;
 
@@ -18,6 +18,8 @@ const TOKEN_BYTES: usize = 32;
 /// A token that a person has set is at least so long; shorter ones can be guessed.
 const TOKEN_MIN_CHARS: usize = 16;
 const TOKEN_MAX_CHARS: usize = 512;
+/// The longest token with the end of its line.
+const FILE_MAX_BYTES: usize = TOKEN_MAX_CHARS + 2;
 
 /// The token. It is never printed but in the link for its owner.
 #[derive(Clone)]
@@ -74,71 +76,29 @@ fn unfit(what: &str) -> Refusal {
     Refusal::new(Code::ConfigInvalid, why)
 }
 
+/// The text of the file, which is made where it is missing. What others could read or have chosen is no secret.
 fn read_or_make(path: &Path) -> Result<String, Refusal> {
-    match read(path) {
-        Err(Fault::Missing) => make(path).map_err(|err| unavailable(path, &err)),
-        Err(Fault::Unsafe(why)) => {
-            Err(Refusal::new(Code::ConfigInvalid, format!("{}: {why}", path.display())))
-        }
-        Err(Fault::Io(err)) => Err(unavailable(path, &err)),
-        Ok(text) => Ok(text),
-    }
-}
-
-enum Fault {
-    Missing,
-    Unsafe(&'static str),
-    Io(io::Error),
-}
-
-/// What others could read or have chosen is no secret.
-fn read(path: &Path) -> Result<String, Fault> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
-    let file = file.map_err(|err| match err.kind() {
-        io::ErrorKind::NotFound => Fault::Missing,
-        _ if err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            Fault::Unsafe("the file of the token must not be a link")
-        }
-        _ => Fault::Io(err),
+    let bytes = private::secret(path, FILE_MAX_BYTES, make).map_err(|err| {
+        let code = match err.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData => Code::ConfigInvalid,
+            _ => Code::StorageUnavailable,
+        };
+        Refusal::new(code, format!("the token in {} cannot be had: {err}", path.display()))
     })?;
-    let about = file.metadata().map_err(Fault::Io)?;
-    if !about.is_file() || about.uid() != rustix::process::geteuid().as_raw() || about.mode() & 0o077 != 0 {
-        return Err(Fault::Unsafe("the file of the token must be yours and closed to others (chmod 600)"));
-    }
-    let mut text = String::new();
-    file.take(TOKEN_MAX_CHARS as u64 + 2).read_to_string(&mut text).map_err(Fault::Io)?;
-    Ok(text)
+    // What is no text is no token either, as the caller finds.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Writes a new token beside its place and puts it there whole. Where another process was faster, its token is taken.
-fn make(path: &Path) -> io::Result<String> {
+fn make() -> io::Result<Zeroizing<Vec<u8>>> {
     let mut bytes = [0; TOKEN_BYTES];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    let text = to_hex(&bytes);
-    let draft = path.with_extension(format!("{}.draft", std::process::id()));
-    // What a process of the same number has left behind.
-    let _ = fs::remove_file(&draft);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    let linked =
-        writeln!(file, "{text}").and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&draft, path));
-    fs::remove_file(&draft)?;
-    match linked {
-        Ok(()) => Ok(text),
-        Err(err) if err.kind() == io::ErrorKind::AlreadyExists => {
-            read(path).map_err(|_| io::Error::other("another process wrote it, and it cannot be read"))
-        }
-        Err(err) => Err(err),
-    }
-}
-
-fn unavailable(path: &Path, err: &io::Error) -> Refusal {
-    Refusal::new(Code::StorageUnavailable, format!("the token in {} cannot be had: {err}", path.display()))
+    private::fill_random(&mut bytes)?;
+    Ok(Zeroizing::new(format!("{}\n", to_hex(&bytes)).into_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
     use super::*;
 

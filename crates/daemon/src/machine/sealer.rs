@@ -10,6 +10,7 @@ use toolshelf_core::address::{key_epoch, key_epoch_input};
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_host::Sealer;
 use toolshelf_sandbox::private;
+use zeroize::Zeroizing;
 
 /// The key's file, in the data folder.
 const KEY_FILE: &str = "task.key";
@@ -19,7 +20,7 @@ const ENVIRONMENT_LABEL: &[u8] = b"toolshelf machine environment 1\0";
 
 /// The key.
 pub(crate) struct FileSealer {
-    key: [u8; KEY_BYTES],
+    key: Zeroizing<[u8; KEY_BYTES]>,
     epoch: String,
 }
 
@@ -31,21 +32,21 @@ impl FileSealer {
     /// somebody else or is open to others.
     pub(crate) fn open(data_dir: &Path) -> Result<Self, Refusal> {
         let path = data_dir.join(KEY_FILE);
-        let key = private::key(&path).map_err(|err| {
+        let key = private::key::<KEY_BYTES>(&path).map_err(|err| {
             let why = format!("the key of this host in {} cannot be used: {err}", path.display());
             Refusal::new(Code::TaskEnvironmentUnverified, why)
         })?;
-        Ok(Self { epoch: key_epoch(&Digest::of(&key_epoch_input(&key))), key })
+        Ok(Self { epoch: key_epoch(&Digest::of(&key_epoch_input(&*key))), key })
     }
 
     /// 16 hexadecimal digits that stand for this host as long as it has its key.
     pub(crate) fn host_id(&self) -> String {
-        Digest::of(&[ENVIRONMENT_LABEL, &self.key].concat()).prefix()
+        Digest::of(&[ENVIRONMENT_LABEL, &*self.key].concat()).prefix()
     }
 
     fn mac(&self, bytes: &[u8]) -> Hmac<Sha256> {
         let mut block = [0; 64];
-        block[..KEY_BYTES].copy_from_slice(&self.key);
+        block[..KEY_BYTES].copy_from_slice(&*self.key);
         // HMAC pads a shorter key with zeros itself; a whole block needs no check of its length.
         let mut mac = Hmac::<Sha256>::new(&block.into());
         mac.update(bytes);
@@ -81,7 +82,7 @@ impl fmt::Debug for FileSealer {
 pub(super) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     // So few bytes are always there once the system is up; until then this waits.
-    while rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) != Ok(bytes.len()) {}
+    while private::fill_random(&mut bytes).is_err() {}
     bytes
 }
 
@@ -97,7 +98,7 @@ mod tests {
         // RFC 4231, test case 2, whose key is padded with zeros.
         let mut key = [0; KEY_BYTES];
         key[..4].copy_from_slice(b"Jefe");
-        let sealer = FileSealer { key, epoch: String::new() };
+        let sealer = FileSealer { key: Zeroizing::new(key), epoch: String::new() };
         let mac = sealer.seal(b"what do ya want for nothing?").await.unwrap();
         let known = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
         assert_eq!(toolshelf_core::digest::to_hex(&mac), known);

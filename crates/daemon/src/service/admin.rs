@@ -1,7 +1,6 @@
 //! What only who sits at this computer asks for: installing, granting, keys, secrets, receipts. None of it is offered to
 //! agents.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -19,6 +18,7 @@ use crate::extensions::grants::GrantRequest;
 use crate::extensions::records::LifecycleState;
 use crate::extensions::registry::ModuleSource;
 use crate::extensions::{ExtError, Extensions};
+use crate::files::{self, Found};
 
 /// Receipts that are listed when nobody says how many.
 const RECEIPTS: usize = 20;
@@ -223,13 +223,11 @@ fn module_beside(manifest: &Path, module: &str) -> Result<ModuleSource, Refusal>
 }
 
 fn bounded(path: &Path, limit: u64) -> Result<Vec<u8>, Refusal> {
-    let failed = |why: String| Refusal::new(Code::FileUnavailable, format!("{} {why}", path.display()));
-    let size = fs::metadata(path).map_err(|err| failed(format!("cannot be read: {err}")))?.len();
-    if size > limit {
-        return Err(Refusal::new(
-            Code::OverBudget,
-            format!("{} has {size} bytes; at most {limit}", path.display()),
-        ));
+    match files::read(path, limit)? {
+        Found::Whole(bytes) => Ok(bytes),
+        Found::TooLong(size) => {
+            let why = format!("{} has {size} bytes or more; at most {limit} are read", path.display());
+            Err(Refusal::new(Code::OverBudget, why))
+        }
     }
-    fs::read(path).map_err(|err| failed(format!("cannot be read: {err}")))
 }

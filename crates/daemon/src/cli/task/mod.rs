@@ -16,6 +16,7 @@ use toolshelf_core::digest::to_hex;
 use toolshelf_core::live::LIVE_FRAME_MAX_BYTES;
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::task::listing::Page;
+use toolshelf_sandbox::private;
 
 pub(crate) use self::deadline::Deadline;
 
@@ -111,7 +112,7 @@ async fn delegate(
 /// A name for a call that no other call has.
 fn call_name() -> Result<String, Refusal> {
     let mut random = [0; 16];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+    private::fill_random(&mut random)
         .map_err(|err| Refusal::new(Code::TaskCallIdRequired, format!("no name can be made: {err}")))?;
     Ok(to_hex(&random))
 }

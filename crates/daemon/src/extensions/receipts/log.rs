@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use toolshelf_core::digest::{Digest, to_hex};
+use toolshelf_sandbox::private;
 
 use super::chain::{
     Head, LINE_MAX_BYTES, body_bytes, check_signature, genesis, head_bytes, head_path, parse, read_head, walk,
@@ -45,7 +46,7 @@ impl ReceiptLog {
     pub(crate) fn open(data: &Path) -> Result<Self, ReceiptsError> {
         let path = data.join("receipts.jsonl");
         let failed = |err| ReceiptsError::Io { path: path.clone(), err };
-        let key = SigningKey::from_bytes(&*files::key_file(&data.join("receipts.key")).map_err(failed)?);
+        let key = SigningKey::from_bytes(&*private::key(&data.join("receipts.key")).map_err(failed)?);
         let public = data.join("receipts.pub");
         let hex = to_hex(key.verifying_key().as_bytes());
         if files::read_bounded(&public, 64).map_err(failed)?.as_deref() != Some(hex.as_bytes()) {
@@ -133,7 +134,7 @@ impl ReceiptLog {
 
     fn open_file(&self) -> io::Result<File> {
         if let Some(folder) = self.path.parent() {
-            files::make_folder(folder)?;
+            private::make_folder(folder)?;
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
