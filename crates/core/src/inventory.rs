@@ -3,7 +3,7 @@
 //! Source: the reference facts, A7. A shelf's tools are in it by themselves, without a proposal; those that are refused
 //! stand among the failed loads, with the reason.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::declare::{descriptor, parameters};
@@ -14,7 +14,7 @@ use crate::shelf::Tool;
 const CAPABILITIES: [&str; 7] = ["read", "write", "delete", "network", "exec", "eval", "import"];
 
 /// How a tool's calls have gone in the life of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Latency {
     /// How many calls have ended.

@@ -55,7 +55,7 @@ pub enum ClientFrame {
 }
 
 /// What a server sends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ServerFrame {
     /// The session is ready, and these tools can be called in it.

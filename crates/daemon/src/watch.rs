@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+use toolshelf_host::Reading;
 
 use crate::service::Service;
 
@@ -25,7 +26,8 @@ type Seen = BTreeMap<PathBuf, Option<Stamp>>;
 
 /// Watches the shelf's folder for as long as it is polled.
 pub(crate) async fn watch(service: Service) {
-    let mut seen = look(paths(&service).await).await;
+    let readings = service.readings().await.unwrap_or_default();
+    let mut seen = look(paths(&service, &readings)).await;
     let mut unsettled = 0;
     loop {
         sleep(LOOK).await;
@@ -37,14 +39,12 @@ pub(crate) async fn watch(service: Service) {
         }
         seen = now;
         if unsettled > 0 && settled {
-            if let Err(refusal) = service.shelf_changed().await {
-                tracing::warn!(
-                    refused = refusal.code.as_str(),
-                    why = refusal.why,
-                    "the shelf cannot be read again"
-                );
-            }
-            let read = look(paths(&service).await).await;
+            let readings = service.shelf_changed().await.unwrap_or_else(|refusal| {
+                let refused = refusal.code.as_str();
+                tracing::warn!(refused, why = refusal.why, "the shelf cannot be read again");
+                Vec::new()
+            });
+            let read = look(paths(&service, &readings)).await;
             // What has changed while it was read is told once more.
             let as_before =
                 read.iter().all(|(path, stamp)| seen.get(path).is_none_or(|before| before == stamp));
@@ -55,9 +55,8 @@ pub(crate) async fn watch(service: Service) {
 }
 
 /// The shelf's folder, its manifest, and the modules that it names. The built-in tools have none.
-async fn paths(service: &Service) -> Vec<PathBuf> {
+fn paths(service: &Service, readings: &[Reading]) -> Vec<PathBuf> {
     let Some(folder) = service.shelf().store().folder() else { return Vec::new() };
-    let readings = service.readings().await.unwrap_or_default();
     let shelves = readings.iter().filter_map(|reading| reading.shelf.as_ref().ok());
     let tools = shelves.filter(|shelf| Path::new(&shelf.dir) == folder).flat_map(|shelf| &shelf.tools);
     // A path that leaves the folder is refused, and so not looked at either.

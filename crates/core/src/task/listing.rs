@@ -44,7 +44,7 @@ pub struct Page {
 }
 
 /// All that is known of one task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Detail {
     /// The task in the list.
@@ -60,14 +60,14 @@ pub struct Detail {
 }
 
 /// One change of a task's state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moment {
     /// When, as ISO 8601.
     pub at: String,
     /// What it became.
     pub state: TaskState,
     /// Why: a refusal code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use toolshelf_core::live::{CallNotice, CallOrigin};
 use toolshelf_core::refusal::{Code, Refusal, cut};
 
 use super::{Line, read_line};
-use crate::service::{Event, Service, Session};
+use crate::service::{Event, Service, Session, lagged};
 
 /// Requests that are answered at the same time; the next one is not read before one of them is done.
 const MAX_IN_FLIGHT: usize = 64;
@@ -151,11 +151,8 @@ impl Asked {
         let mut events = self.service.events();
         loop {
             match events.recv().await {
-                Ok(event) => self.hand_on(id, &event).await,
-                Err(RecvError::Lagged(missed)) => {
-                    let why = format!("{missed} events were missed because they were not read in time");
-                    return Refusal::new(Code::OverBudget, why);
-                }
+                Ok(event) => self.hand_on(id, event).await,
+                Err(RecvError::Lagged(missed)) => return lagged(missed),
                 Err(RecvError::Closed) => {
                     return Refusal::new(Code::MachineUnreachable, "the companion ends");
                 }
@@ -182,7 +179,7 @@ impl Asked {
                         if view.state.is_terminal() {
                             break;
                         }
-                        self.hand_on(id, &Event::Task { owner, view }).await;
+                        self.hand_on(id, Event::Task { owner, view }).await;
                     }
                     Ok(_) => {}
                     Err(RecvError::Lagged(_)) => break,
@@ -194,15 +191,16 @@ impl Asked {
         }
     }
 
-    async fn hand_on(&self, id: &Value, event: &Event) {
-        let frame = match event {
-            Event::Call(notice) => json!({ "id": id, "event": "tool", "calls": [notice] }),
-            Event::Task { owner, view } if *owner == self.session.owner => {
-                json!({ "id": id, "event": "task", "task": view })
-            }
-            Event::Task { .. } => return,
-            Event::Shelf(tools) => json!({ "id": id, "event": "shelf", "tools": tools }),
-        };
+    /// Hands on what a live session would be told, with `event` for the frame's type.
+    async fn hand_on(&self, id: &Value, event: Event) {
+        let Some(frame) = event.frame_for(&self.session.owner) else { return };
+        let mut frame = json!(frame);
+        if let Some(fields) = frame.as_object_mut()
+            && let Some(kind) = fields.remove("type")
+        {
+            fields.insert("event".to_owned(), kind);
+        }
+        frame["id"] = id.clone();
         let _ = self.frames.send(frame).await;
     }
 }

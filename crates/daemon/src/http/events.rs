@@ -13,8 +13,7 @@ use toolshelf_core::live::ServerFrame;
 use super::App;
 use super::accept::Stopping;
 use super::answer::Fault;
-use crate::live::{frame_of, lagged};
-use crate::service::{Event, OWNER};
+use crate::service::{Event, OWNER, lagged};
 
 /// A line for nobody is sent when nothing has happened for so long, so that both sides know that the other is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -49,7 +48,7 @@ impl Watching {
             };
             match event {
                 Ok(event) => {
-                    if let Some(frame) = frame_of(event, OWNER) {
+                    if let Some(frame) = event.frame_for(OWNER) {
                         return Some(frame);
                     }
                 }

@@ -16,9 +16,9 @@ use tokio_tungstenite::tungstenite;
 use toolshelf_core::live::{ClientFrame, LIVE_FRAME_MAX_BYTES, LIVE_HELLO_MS, ServerFrame};
 use toolshelf_core::refusal::{Code, Refusal, cut};
 
-use super::{asked, frame_of, lagged};
+use super::asked;
 use crate::http::App;
-use crate::service::{Event, OWNER};
+use crate::service::{Event, OWNER, lagged};
 
 /// Frames that are being answered in one session; while there are so many, no more are read.
 const ASKED_MAX: usize = 16;
@@ -134,7 +134,7 @@ impl Session {
         if let Event::Shelf(tools) = &event {
             self.tools.clone_from(tools);
         }
-        match frame_of(event, OWNER) {
+        match event.frame_for(OWNER) {
             Some(frame) => send(socket, &frame).await,
             None => Ok(()),
         }

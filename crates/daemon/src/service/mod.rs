@@ -23,7 +23,7 @@ use tokio::sync::broadcast;
 use toolshelf_core::call::Answer;
 use toolshelf_core::declare::{RESERVED_NAMES, live_tool_declarations};
 use toolshelf_core::inventory::inventory;
-use toolshelf_core::live::{CallNotice, CallOrigin};
+use toolshelf_core::live::{CallNotice, CallOrigin, ServerFrame};
 use toolshelf_core::placement::Placement;
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::shelf::Tool;
@@ -194,15 +194,15 @@ impl Service {
         Ok(inventory(Placement::Machine, tools(&readings), |id| latencies.of(id)))
     }
 
-    /// Reads the shelf again because it has changed, and says so.
+    /// Reads the shelf again because it has changed, says so, and answers what was read.
     ///
     /// # Errors
     /// As [`readings`](Self::readings).
-    pub(crate) async fn shelf_changed(&self) -> Result<(), Refusal> {
+    pub(crate) async fn shelf_changed(&self) -> Result<Vec<Reading>, Refusal> {
         self.inner.shelf.forget();
-        let declarations = self.declarations().await?;
-        self.tell(Event::Shelf(declarations));
-        Ok(())
+        let readings = self.readings().await?;
+        self.tell(Event::Shelf(live_tool_declarations(tools(&readings), RESERVED_NAMES)));
+        Ok(readings)
     }
 
     /// Calls the tool `id` with arguments that are texts, or `{"base64": "…"}`. Whoever watches hears of it.
@@ -250,6 +250,23 @@ impl Service {
     }
 }
 
+impl Event {
+    /// The frame in which `owner` hears of it; `None` for what is not theirs.
+    pub(crate) fn frame_for(self, owner: &str) -> Option<ServerFrame> {
+        match self {
+            Self::Call(notice) => Some(ServerFrame::Tool { calls: vec![notice] }),
+            Self::Task { owner: whose, view } if whose == owner => Some(ServerFrame::Task { task: view }),
+            Self::Task { .. } => None,
+            Self::Shelf(tools) => Some(ServerFrame::Shelf { tools }),
+        }
+    }
+}
+
+/// Why a watcher that reads too slowly hears no more.
+pub(crate) fn lagged(missed: u64) -> Refusal {
+    Refusal::new(Code::OverBudget, format!("what happens was not read fast enough; {missed} frames are lost"))
+}
+
 impl Watchers {
     fn tell(&self, event: Event) {
         if let Event::Call(notice) = &event {
@@ -268,5 +285,20 @@ fn tools(readings: &[Reading]) -> impl Iterator<Item = &Tool> {
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service").field("gate", &self.inner.shelf.stats()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_told_to_its_owner_alone() {
+        let view = r#"{"address":"a","environment":"e","placement":null,"root":{"kind":"machine","path":"/r"},
+            "state":"running","agent":"hash","createdAt":"","updatedAt":""}"#;
+        let view = serde_json::from_str(view).unwrap();
+        let event = Event::Task { owner: "ann".into(), view };
+        assert!(matches!(event.clone().frame_for("ann"), Some(ServerFrame::Task { .. })));
+        assert_eq!(event.frame_for("ben"), None);
     }
 }

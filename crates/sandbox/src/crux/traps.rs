@@ -10,6 +10,8 @@
 //! 3. What is left is a trap, or, before the module was whole, an [`CallFault::Instantiate`]. A memory that is declared
 //!    larger than the ceiling is one of those: such a module never runs, whatever it is asked.
 
+use std::fmt;
+
 use toolshelf_core::extension::ExtensionError;
 use toolshelf_core::extension::envelope::ResponseFault;
 use toolshelf_core::extension::layout::{LayoutFault, ReturnedFault};
@@ -20,48 +22,49 @@ use wasmtime::{PoolConcurrencyLimitError, Trap};
 /// Most characters of what the engine says; names in a module can be as long as it is.
 const TEXT_MAX_CHARS: usize = 300;
 
-/// Why there is no result. The texts are those of the extensions seed, 6.4 and 6.6.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why there is no result. Its text is the one that the rules have for it: [`ExtensionError`].
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallFault {
     /// The fuel is used up.
-    #[error("EXT_WASM_FUEL_EXHAUSTED")]
     FuelExhausted,
     /// The wall-clock limit has passed.
-    #[error("EXT_WASM_DEADLINE_EXCEEDED")]
     DeadlineExceeded,
     /// The memory ceiling leaves no room for the request, or for what the module asked for.
-    #[error("EXT_WASM_OOM")]
     OutOfMemory,
     /// The module trapped, or answered what no module may.
-    #[error("EXT_WASM_TRAP: {0}")]
     Trap(String),
     /// The module is none, or uses what the engine does not take.
-    #[error("compile error: {0}")]
     Compile(String),
     /// Compiling took more time or memory than it is granted.
-    #[error("compile error: over budget: {0}")]
     CompileBudget(String),
     /// What compiles gave no answer.
-    #[error("what compiles gave no answer: {0}")]
     CompileSilent(String),
     /// The module has imports that are not there, is larger than a slot, or trapped in its start function.
-    #[error("instantiate error: {0}")]
     Instantiate(String),
     /// The module lacks an export, or has another thing under its name.
-    #[error("missing export: {0}")]
     MissingExport(&'static str),
     /// The module says that its answer did not fit.
-    #[error("response buffer overflow")]
     ResponseOverflow,
     /// The request is too long.
-    #[error(transparent)]
     Layout(LayoutFault),
     /// The answer cannot be read.
-    #[error(transparent)]
-    Response(#[from] ResponseFault),
+    Response(ResponseFault),
     /// All places for calls were taken for as long as a call may take.
-    #[error("too many extension calls run; try again later")]
     Busy,
+}
+
+impl fmt::Display for CallFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ExtensionError::from(self.clone()).fmt(f)
+    }
+}
+
+impl std::error::Error for CallFault {}
+
+impl From<ResponseFault> for CallFault {
+    fn from(fault: ResponseFault) -> Self {
+        Self::Response(fault)
+    }
 }
 
 impl CallFault {
@@ -108,7 +111,7 @@ impl From<ReturnedFault> for CallFault {
     }
 }
 
-/// What it is over HTTP and as a refusal is said by the rules, with the same text.
+/// What it is in words, over HTTP and as a refusal is said by the rules.
 impl From<CallFault> for ExtensionError {
     fn from(fault: CallFault) -> Self {
         match fault {
@@ -182,24 +185,26 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_say_the_same() {
+    fn every_fault_has_the_text_of_the_rules() {
+        let too_large = LayoutFault::RequestTooLarge(300_000);
+        let (layout, response) = (too_large.to_string(), ResponseFault::NotUtf8.to_string());
         let faults = [
-            CallFault::FuelExhausted,
-            CallFault::DeadlineExceeded,
-            CallFault::OutOfMemory,
-            CallFault::Trap("x".into()),
-            CallFault::Compile("x".into()),
-            CallFault::CompileBudget("x".into()),
-            CallFault::CompileSilent("x".into()),
-            CallFault::Instantiate("x".into()),
-            CallFault::MissingExport("memory"),
-            CallFault::ResponseOverflow,
-            CallFault::Layout(LayoutFault::RequestTooLarge(300_000)),
-            CallFault::Response(ResponseFault::NotUtf8),
-            CallFault::Busy,
+            (CallFault::FuelExhausted, "EXT_WASM_FUEL_EXHAUSTED"),
+            (CallFault::DeadlineExceeded, "EXT_WASM_DEADLINE_EXCEEDED"),
+            (CallFault::OutOfMemory, "EXT_WASM_OOM"),
+            (CallFault::Trap("x".into()), "EXT_WASM_TRAP: x"),
+            (CallFault::Compile("x".into()), "compile error: x"),
+            (CallFault::CompileBudget("x".into()), "compile error: over budget: x"),
+            (CallFault::CompileSilent("x".into()), "what compiles gave no answer: x"),
+            (CallFault::Instantiate("x".into()), "instantiate error: x"),
+            (CallFault::MissingExport("memory"), "missing export: memory"),
+            (CallFault::ResponseOverflow, "response buffer overflow"),
+            (CallFault::Layout(LayoutFault::RequestTooLarge(300_000)), &*layout),
+            (CallFault::Response(ResponseFault::NotUtf8), &*response),
+            (CallFault::Busy, "too many extension calls run; try again later"),
         ];
-        for fault in faults {
-            let text = fault.to_string();
+        for (fault, text) in faults {
+            assert_eq!(fault.to_string(), text);
             assert_eq!(ExtensionError::from(fault).to_string(), text);
         }
         let beyond = LayoutFault::BeyondCeiling { needed: 2, ceiling: 1 };
