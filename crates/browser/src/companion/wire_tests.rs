@@ -100,7 +100,7 @@ fn answers_and_notices_are_read() {
     let block = |op| Block { op, a_line: 1, a_count: 2, b_line: 3, b_count: 4 };
     let told = Answer {
         ok: true,
-        action: "wasm".into(),
+        action: "wasm",
         tool: "diff".into(),
         returned: -1,
         output: "00ff".into(),
