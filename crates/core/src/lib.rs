@@ -18,6 +18,7 @@
 //! | [`script`] | the diff script that `buffer-abi/diff` modules write |
 //! | [`diff`] | such a script followed through the two texts |
 //! | [`patch`] | the same as a unified patch |
+//! | [`hidden`] | characters that a person does not see, in texts that agents read |
 //! | [`declare`] | descriptors and live tool declarations |
 //! | [`inventory`] | what `list_extensions` answers |
 //! | [`placement`] | where a task runs, and how much it may ask for there |
@@ -41,6 +42,7 @@ pub mod diff;
 pub mod digest;
 pub mod extension;
 pub mod grant;
+pub mod hidden;
 pub mod inventory;
 pub mod limits;
 pub mod live;

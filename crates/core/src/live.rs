@@ -124,6 +124,8 @@ pub enum CallOrigin {
     Cli,
     /// A task.
     Task,
+    /// An agent over MCP.
+    Mcp,
 }
 
 /// A tool call that has ended, as everybody who watches the companion hears of it.

@@ -297,6 +297,12 @@ codes! {
     UnknownRoute = "unknown-route",
         "The companion serves nothing there, or not by that method.",
         "Look at the list of routes, `/v1/openapi.json`.";
+    HiddenCharacters = "hidden-characters",
+        "A description has invisible or bidirectional control characters, which show a person something else than an agent reads.",
+        "Take the characters out of the text.";
+    DefinitionChanged = "definition-changed",
+        "What an agent would be shown of a tool is not what a person has admitted.",
+        "Look at it with `toolshelf definitions diff`, and approve it if it is right.";
     MachineUnreachable = "machine-unreachable",
         "The companion does not answer.",
         "Start it with `toolshelf serve`, then connect again.";

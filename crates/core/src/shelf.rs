@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::abi::Abi;
 use crate::digest::Digest;
+use crate::hidden::check_visible;
 use crate::limits::WASM_MEMORY_MAX_PAGES;
 use crate::manifest::{Entry, Manifest};
 use crate::module::{Module, ModuleFault, check_size};
@@ -177,6 +178,7 @@ impl<'a> Admission<'a> {
         pinned: Digest,
         file: Result<Hashed, FileFault>,
     ) -> Result<Admitted, Refusal> {
+        check_visible("description", &entry.description)?;
         let file = file.map_err(|fault| fault.refusal(path))?;
         check_size(file.bytes.len() as u64)?;
         if file.digest != pinned {
@@ -378,6 +380,12 @@ mod tests {
         assert_eq!(judge(FileFault::TooLarge(16_777_217)), Code::OverBudget);
         let empty = judge_all(&entry("hash", &Digest::of(b"").to_string(), ""), Ok(vec![]), &[]);
         assert_eq!(code(&empty), Code::WasmInvalid);
+    }
+
+    #[test]
+    fn a_description_that_hides_something_is_refused() {
+        let hidden = entry("hash", &pinned(), r#","description":"Hashes\u202e text""#);
+        assert_eq!(code(&judge_all(&hidden, Ok(hash_module()), &[])), Code::HiddenCharacters);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | [`watch`] | the shelf's folder, watched |
 //! | [`http`] | the page, the interface for programs, who gets in |
 //! | [`live`] | sessions over a WebSocket |
+//! | [`mcp`] | the shelf for agents |
 //! | [`log`] | what the companion writes about itself |
 //! | [`frames`] | requests, one a line: for parent processes and for the command line |
 //! | [`files`] | reading what the caller names, and writing it whole |
@@ -30,6 +31,7 @@ mod http;
 mod live;
 mod log;
 mod machine;
+mod mcp;
 mod service;
 mod settings;
 mod shelf;

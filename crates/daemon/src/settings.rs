@@ -99,6 +99,19 @@ pub(crate) const CA_FILE: Setting = Setting {
     about: "a PEM file of the only authorities whose servers are trusted, instead of the public ones",
 };
 
+/// On whose behalf agents call extensions.
+pub(crate) const MCP_PASSPORT: Setting = Setting {
+    name: "TOOLSHELF_MCP_PASSPORT",
+    aliases: &[],
+    about: "the passport that agents call extensions with; `mcp` where it is not set",
+};
+/// What happens when a tool appears on the shelf.
+pub(crate) const MCP_NEW_TOOLS: Setting = Setting {
+    name: "TOOLSHELF_MCP_NEW_TOOLS",
+    aliases: &[],
+    about: "ask: agents are offered a new tool of the shelf only when it is approved",
+};
+
 /// The table.
 pub(crate) const ALL: &[&Setting] = &[
     &SHELF_DIR,
@@ -122,6 +135,8 @@ pub(crate) const ALL: &[&Setting] = &[
     &SHARE_PREFIXES,
     &ALLOW_PRIVATE_ADDRESSES,
     &CA_FILE,
+    &MCP_PASSPORT,
+    &MCP_NEW_TOOLS,
 ];
 
 impl Setting {

@@ -32,6 +32,7 @@ pub(crate) async fn watch(service: Service) {
     loop {
         sleep(LOOK).await;
         let now = look(seen.keys().cloned().collect()).await;
+        service.tell_agents().await;
         // Something that is being written is told when it is done, unless that never comes.
         let settled = now == seen || unsettled >= UNSETTLED_LOOKS;
         if now != seen {
@@ -44,6 +45,7 @@ pub(crate) async fn watch(service: Service) {
                 tracing::warn!(refused, why = refusal.why, "the shelf cannot be read again");
                 Vec::new()
             });
+            service.tell_agents().await;
             let read = look(paths(&service, &readings)).await;
             // What has changed while it was read is told once more.
             let as_before =

@@ -19,6 +19,7 @@ mod build_wasm;
 mod chunks;
 mod finish;
 mod inline_app;
+mod mcp;
 mod offline;
 mod package;
 mod page;
@@ -35,7 +36,7 @@ mod tidy;
 const HELP: &str = "\
 cargo xtask <command>
 
-  setup                 install what is missing: wasm32 target, wasm-bindgen, Trunk, Chromium, axe-core
+  setup                 install what is missing: wasm32 target, wasm-bindgen, Trunk, Chromium, axe-core, clients of MCP
   build                 build the page into dist/, ready for any static host, and as one file into dist-single/
   package               build the npm package into target/package/
   run [--port N]        build the page and `toolshelf`, and serve it on 127.0.0.1 (port 14800, or the next free one)
@@ -46,6 +47,7 @@ cargo xtask <command>
   bench tasks           measure the reducer, and tasks in headless Chromium
   bench host            measure calls in processes of this computer
   bench extensions      measure calls of extensions beside bare wasmtime
+  bench mcp             measure what agents wait for, beside a bare server and hyper-mcp where it is installed
   screenshot            write pictures of the page to target/screenshots/, wide and narrow, light and dark
   finish-dist           complete a staged page; Trunk calls it, nobody else needs to
 ";
@@ -65,6 +67,7 @@ enum Command {
     BenchTasks,
     BenchHost,
     BenchExtensions,
+    BenchMcp,
     Screenshot,
     FinishDist,
 }
@@ -109,6 +112,7 @@ fn parse(mut args: lexopt::Parser) -> Result<Command> {
         ["bench", "tasks"] => Command::BenchTasks,
         ["bench", "host"] => Command::BenchHost,
         ["bench", "extensions"] => Command::BenchExtensions,
+        ["bench", "mcp"] => Command::BenchMcp,
         ["screenshot"] => Command::Screenshot,
         ["finish-dist"] => Command::FinishDist,
         other => bail!("there is no command `{}`\n\n{HELP}", other.join(" ")),
@@ -149,6 +153,9 @@ fn execute(command: Command) -> Result<()> {
         Command::BenchExtensions => {
             sh::run(sh::cargo().args(["bench", "--package", "toolshelf-sandbox", "--bench", "extensions"]))
         }
+        Command::BenchMcp => {
+            sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "mcp"]))
+        }
         Command::Screenshot => page::screenshot(),
         Command::FinishDist => finish::staged(),
     }
@@ -176,6 +183,7 @@ mod tests {
             ("bench tasks", Command::BenchTasks),
             ("bench host", Command::BenchHost),
             ("bench extensions", Command::BenchExtensions),
+            ("bench mcp", Command::BenchMcp),
         ] {
             assert_eq!(parsed(line).unwrap(), command, "{line}");
         }

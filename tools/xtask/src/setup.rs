@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use sha2::{Digest as _, Sha256};
 
-use crate::{pins, sh};
+use crate::{mcp, pins, sh};
 
 /// Everything that building and testing need.
 pub(crate) fn everything() -> Result<()> {
@@ -40,7 +40,8 @@ fn crates() -> Result<()> {
 /// What the tests need besides: a browser, its driver and the accessibility rules.
 pub(crate) fn for_tests() -> Result<()> {
     chromium()?;
-    axe_core()
+    axe_core()?;
+    mcp::clients()
 }
 
 /// Adds the compiler's wasm32 target. It is done by hand because a machine may forbid rustup to add it by itself.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{build, build_wasm, package, pins, setup, sh, size, tidy};
+use crate::{build, build_wasm, mcp, package, pins, setup, sh, size, tidy};
 
 /// What `cargo xtask test --help` prints. A test keeps it in step with [`STEPS`].
 pub(crate) const HELP: &str = "\
@@ -24,6 +24,7 @@ Runs every step in this order, or only those that are named:
   dom          tests of the browser crate in headless Chromium
   shelf        the shipped tools are what their sources build to
   package      the npm package, in Node
+  mcp          the server for agents: the official conformance suite, the inspector, the TypeScript SDK
   build        the page
   size         the page is within its size budget
   e2e          the page in a real browser
@@ -41,7 +42,7 @@ struct Step {
     run: fn() -> Result<()>,
 }
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "setup", needs: None, run: setup::everything },
     Step { name: "fmt", needs: None, run: fmt },
     Step { name: "tidy", needs: None, run: tidy::run },
@@ -51,6 +52,7 @@ const STEPS: [Step; 12] = [
     Step { name: "dom", needs: Some("setup"), run: dom },
     Step { name: "shelf", needs: Some("setup"), run: shelf },
     Step { name: "package", needs: Some("setup"), run: package::test },
+    Step { name: "mcp", needs: Some("setup"), run: mcp::test },
     Step { name: "build", needs: Some("setup"), run: build::page },
     Step { name: "size", needs: Some("build"), run: size::check },
     Step { name: "e2e", needs: Some("build"), run: e2e },

@@ -147,6 +147,7 @@ pub(super) fn from(origin: CallOrigin) -> &'static str {
         CallOrigin::Http => "over HTTP",
         CallOrigin::Cli => "from the command line",
         CallOrigin::Task => "by a task",
+        CallOrigin::Mcp => "by an agent",
     }
 }
 

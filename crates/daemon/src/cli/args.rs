@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 
+use super::mcp_clients::Client;
 use super::serve::read_address;
 use super::task::Deadline;
 use crate::log::LogFormat;
@@ -77,6 +78,10 @@ Settings of extensions:
       true: download from and call servers of private networks
   TOOLSHELF_EXTENSIONS_CA_FILE
       a PEM file of the only authorities whose servers are trusted, instead of the public ones
+
+Settings of agents:
+  TOOLSHELF_MCP_PASSPORT    the passport that agents call extensions with; `mcp` where it is not set
+  TOOLSHELF_MCP_NEW_TOOLS   ask: agents are offered a new tool of the shelf only when it is approved
 
 With nothing set up there are three built-in tools: hash, diff and diff-loose.";
 
@@ -175,6 +180,23 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Task,
     },
+    /// Serve the shelf to agents, over the Model Context Protocol
+    ///
+    /// On standard input and output, for a client that starts this program. Where a companion runs (`toolshelf serve`),
+    /// it is asked; it serves the same over HTTP, at /mcp.
+    #[command(args_conflicts_with_subcommands = true)]
+    #[command(after_help = "Examples:\n  toolshelf mcp install claude\n  toolshelf mcp install vscode --print\n  \
+        toolshelf mcp token add desk --tools hash,diff")]
+    Mcp {
+        /// A folder that tasks may work in; the first is the one for tasks that name none
+        #[arg(long = "root", value_name = "DIR")]
+        roots: Vec<PathBuf>,
+        #[command(subcommand)]
+        command: Option<Mcp>,
+    },
+    /// What agents are shown of tools: list it, compare it with what was admitted, approve it
+    #[command(subcommand)]
+    Definitions(Definitions),
     /// Answer frames on the standard input, for a parent process
     ///
     /// One JSON object a line: {"id": 1, "command": "delegate_task", "args": {...}}. Answers are lines with the same id.
@@ -362,6 +384,68 @@ pub(crate) enum Keys {
     Remove {
         /// The publisher's passport
         passport: String,
+    },
+}
+
+/// What agents need.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mcp {
+    /// Write the shelf into the configuration of a client
+    ///
+    /// What is in the file stays; a copy of it is kept beside it.
+    Install {
+        /// The client
+        client: Client,
+        /// Show what would be written, and where, and write nothing
+        #[arg(long)]
+        print: bool,
+        /// Take the shelf out of the configuration again
+        #[arg(long, conflicts_with = "print")]
+        remove: bool,
+        /// The file, instead of the client's usual one
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Tokens of agents that come over HTTP, each with its tools
+    #[command(subcommand)]
+    Token(McpToken),
+}
+
+/// What to do with tokens of agents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpToken {
+    /// Make a token, and print it this one time
+    Add {
+        /// A name for it
+        name: String,
+        /// Its tools, with commas between them; all of them where none are named
+        #[arg(long, value_delimiter = ',')]
+        tools: Option<Vec<String>>,
+    },
+    /// List the tokens with their tools
+    List,
+    /// Forget a token: whoever has it is refused from now on
+    Remove {
+        /// Its name
+        name: String,
+    },
+}
+
+/// What to do with definitions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Definitions {
+    /// List every tool with how it stands
+    List,
+    /// Show what has changed since it was admitted
+    Diff {
+        /// The tools; all that have changed where none is named
+        names: Vec<String>,
+    },
+    /// Admit what is there now
+    Approve {
+        /// The tools
+        #[arg(required = true)]
+        names: Vec<String>,
     },
 }
 

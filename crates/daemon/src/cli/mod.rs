@@ -6,12 +6,16 @@ mod args;
 mod build;
 mod call;
 mod companion;
+mod definitions;
 mod doctor;
 mod ext;
 mod ext_new;
 mod inspect;
 mod list;
 mod manage;
+mod mcp;
+mod mcp_clients;
+mod mcp_install;
 mod ordered;
 mod outcome;
 mod pin;
@@ -80,6 +84,8 @@ async fn execute(
         Command::Receipts(command) => manage::receipts(command, style).await,
         Command::Task { root, command } => task::run(shelf, root, command, style).await,
         Command::Stdio { roots } => stdio::run(shelf, roots).await,
+        Command::Mcp { roots, command } => mcp::run(shelf, roots, command, style).await,
+        Command::Definitions(command) => definitions::run(shelf, command, style).await,
         Command::Doctor => doctor::run(shelf, style).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

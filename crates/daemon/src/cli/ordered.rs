@@ -33,6 +33,21 @@ impl Node {
         }
     }
 
+    /// A field of an object.
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+        match self {
+            Self::Object(fields) => fields.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// Takes a field out of an object.
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Self> {
+        let Self::Object(fields) = self else { return None };
+        let at = fields.iter().position(|(name, _)| name == key)?;
+        Some(fields.remove(at).1)
+    }
+
     /// The entries of a manifest, in any of its three forms.
     pub(crate) fn entries(&mut self) -> Vec<&mut Self> {
         if let Self::Object(fields) = self {

@@ -27,7 +27,7 @@ use crate::http::handle::Handle;
 use crate::http::token::Token;
 use crate::service::{Service, ServiceOptions};
 use crate::settings::{self, LISTEN};
-use crate::{log, watch};
+use crate::{log, mcp, watch};
 
 /// Where it is served when nobody says otherwise.
 const DEFAULT_LISTEN: &str = "127.0.0.1:14800";
@@ -58,7 +58,11 @@ pub(super) async fn run(shelf: Option<PathBuf>, serve: Serve, as_json: bool) -> 
     let link = format!("{url}#token={}", encoded(token.text()));
     lock.tell(&url);
     let (stop, stopping) = Stopping::new();
-    let app = App::new(Handle::of(service.clone()), token, Hosts::of(address), stopping);
+    let handle = Handle::of(service.clone());
+    if let Err(err) = mcp::socket::listen(&data, handle.clone(), stopping.clone()) {
+        tracing::warn!(error = err.to_string(), "agents of this computer cannot reach this companion by its socket");
+    }
+    let app = App::new(handle, token, Hosts::of(address), stopping);
     background(&app, &service).await;
     let serving = tokio::spawn(accept::serve(listener, app.routes(), app.stopping()));
 
@@ -90,7 +94,7 @@ pub(super) async fn run(shelf: Option<PathBuf>, serve: Serve, as_json: bool) -> 
         () = ends.wait() => {}
     }
     // What a crash leaves behind is replaced at the next start.
-    for file in [data.join(OPEN_FILE), socket::path(&data)] {
+    for file in [data.join(OPEN_FILE), socket::path(&data), mcp::socket::path(&data)] {
         let _ = std::fs::remove_file(file);
     }
     Ok(Outcome::done(json!({ "ok": true, "stopped": true }), "stopped\n".to_owned()))
@@ -117,7 +121,7 @@ fn data_folder(named: Option<PathBuf>) -> Result<PathBuf, Refusal> {
 }
 
 /// The folders that tasks work in, besides those of `toolshelf.toml`. There is always one.
-fn roots(named: Vec<PathBuf>, data: &Path) -> Result<Vec<PathBuf>, Refusal> {
+pub(super) fn roots(named: Vec<PathBuf>, data: &Path) -> Result<Vec<PathBuf>, Refusal> {
     if !named.is_empty() || !Config::load()?.roots.is_empty() {
         return Ok(named);
     }

@@ -121,7 +121,7 @@ impl Extensions {
     ///
     /// # Errors
     /// [`ExtensionError::NoGrant`] and [`ExtensionError::GrantExpired`].
-    pub(super) fn grant_in_force(&self, id: &str, passport: &str) -> Result<Grant, ExtError> {
+    pub(crate) fn grant_in_force(&self, id: &str, passport: &str) -> Result<Grant, ExtError> {
         match self.grant_record(id, passport)? {
             Some(grant) if grant.is_expired(self.now()) => {
                 let (extension, passport) = (id.to_owned(), cut(passport, 200));

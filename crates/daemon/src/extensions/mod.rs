@@ -144,6 +144,8 @@ struct Inner {
     rates: Mutex<HashMap<(String, String), RateWindow>>,
     changing: Mutex<HashMap<String, Arc<Mutex<()>>>>,
     numbers: AtomicU64,
+    /// Changes of what is installed and granted, in this process.
+    revision: AtomicU64,
     #[cfg(feature = "wasm-extensions")]
     engine: Result<Arc<toolshelf_sandbox::crux::Extensions>, String>,
 }
@@ -186,6 +188,7 @@ impl Extensions {
             rates: Mutex::default(),
             changing: Mutex::default(),
             numbers: AtomicU64::default(),
+            revision: AtomicU64::default(),
         };
         let extensions = Self { inner: Arc::new(inner) };
         extensions.clear_away()?;
@@ -281,6 +284,11 @@ impl Extensions {
         &self.inner.receipts
     }
 
+    /// Another number than before, when something may have been installed, removed, granted or revoked since.
+    pub(crate) fn revision(&self) -> u64 {
+        self.inner.revision.load(Ordering::Relaxed)
+    }
+
     fn now(&self) -> u64 {
         self.inner.clock.now()
     }
@@ -325,6 +333,7 @@ impl Extensions {
             detail,
         };
         self.inner.audit.note(event, self.now());
+        self.inner.revision.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -80,10 +80,7 @@ pub(crate) async fn json(request: Request<Body>) -> Result<Value, Fault> {
     if declared.is_some_and(|length: u64| length > BODY_MAX_BYTES as u64) {
         return Err(too_long());
     }
-    let body = timeout(BODY_TIME, whole(body)).await.unwrap_or_else(|_| {
-        let why = format!("the body did not arrive within {} s", BODY_TIME.as_secs());
-        Err(Fault::with_status(StatusCode::REQUEST_TIMEOUT, Code::InvalidFrame, why))
-    })?;
+    let body = whole(body).await?;
     serde_json::from_slice(&body)
         .map_err(|err| invalid(&format!("the body is not JSON: {}", cut(&err.to_string(), 120))))
 }
@@ -98,7 +95,18 @@ fn check_type(headers: &HeaderMap) -> Result<(), Fault> {
     Err(Fault::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::InvalidFrame, why))
 }
 
-async fn whole(body: Body) -> Result<Vec<u8>, Fault> {
+/// The bytes of a body that arrives in time.
+///
+/// # Errors
+/// As [`object`], but for what its bytes say.
+pub(crate) async fn whole(body: Body) -> Result<Vec<u8>, Fault> {
+    timeout(BODY_TIME, collected(body)).await.unwrap_or_else(|_| {
+        let why = format!("the body did not arrive within {} s", BODY_TIME.as_secs());
+        Err(Fault::with_status(StatusCode::REQUEST_TIMEOUT, Code::InvalidFrame, why))
+    })
+}
+
+async fn collected(body: Body) -> Result<Vec<u8>, Fault> {
     let mut chunks = body.into_data_stream();
     let mut bytes = Vec::new();
     while let Some(chunk) = chunks.next().await {

@@ -81,20 +81,21 @@ impl Hosts {
 /// # Errors
 /// [`Code::BearerRefused`] unless the request carries the token, once.
 pub(crate) fn check_token(headers: &HeaderMap, token: &Token) -> Result<(), Refusal> {
-    let mut given = headers.get_all(AUTHORIZATION).iter();
-    let (first, second) = (given.next(), given.next());
-    let Some(first) = first else {
+    if !headers.contains_key(AUTHORIZATION) {
         return Err(Refusal::new(Code::BearerRefused, "the request has no `authorization: Bearer` header"));
-    };
-    let bearer = first.to_str().ok().and_then(|value| value.split_once(' '));
-    match bearer {
-        Some((scheme, bearer))
-            if second.is_none() && scheme.eq_ignore_ascii_case("bearer") && token.is(bearer.trim()) =>
-        {
-            Ok(())
-        }
+    }
+    match bearer(headers) {
+        Some(bearer) if token.is(bearer) => Ok(()),
         _ => Err(Refusal::new(Code::BearerRefused, "the token is not the one of this companion")),
     }
+}
+
+/// The bearer token that the request carries, once.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let (first, second) = (given.next()?, given.next());
+    let (scheme, bearer) = first.to_str().ok()?.split_once(' ')?;
+    (second.is_none() && scheme.eq_ignore_ascii_case("bearer")).then(|| bearer.trim())
 }
 
 /// The first thing that happens to every request, and the last to every answer.

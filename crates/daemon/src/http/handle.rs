@@ -70,7 +70,7 @@ impl Handle {
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
-    async fn order<T: Send + 'static>(
+    pub(crate) async fn order<T: Send + 'static>(
         &self,
         work: impl AsyncFnOnce(Service) -> T + Send + 'static,
     ) -> Result<T, Refusal> {

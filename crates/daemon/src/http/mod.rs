@@ -10,6 +10,7 @@
 //! | `status` | the one table from refusal codes to statuses |
 //! | `extensions`, `facts` | routes of extensions and of facts |
 //! | `problem` | the "no" of these |
+//! | `definitions` | what agents are shown of tools, for who looks at changes |
 //! | `events` | what happens, as a stream |
 //! | [`page`] | the files of the page |
 //! | [`metrics`] | what is counted |
@@ -20,6 +21,7 @@
 pub(crate) mod accept;
 pub(crate) mod answer;
 mod events;
+mod definitions;
 mod extensions;
 mod facts;
 pub(crate) mod guard;
@@ -48,6 +50,8 @@ use handle::Handle;
 use metrics::Metrics;
 use token::Token;
 
+use crate::mcp::http::Endpoint;
+
 /// Live sessions and streams of events at a time.
 pub(crate) const SESSIONS_MAX: usize = 64;
 /// Connections that have not said hello, at a time.
@@ -69,12 +73,14 @@ struct Inner {
     metrics: Metrics,
     places: Places,
     stopping: Stopping,
+    mcp: Endpoint,
 }
 
 impl App {
     pub(crate) fn new(handle: Handle, token: Token, hosts: Hosts, stopping: Stopping) -> Self {
         let (metrics, places) = (Metrics::new(), Places::new());
-        Self { inner: Arc::new(Inner { handle, token, hosts, metrics, places, stopping }) }
+        let mcp = Endpoint::new(&handle, stopping.clone());
+        Self { inner: Arc::new(Inner { handle, token, hosts, metrics, places, stopping, mcp }) }
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -95,6 +101,11 @@ impl App {
 
     pub(crate) fn places(&self) -> &Places {
         &self.inner.places
+    }
+
+    /// The interface for agents.
+    pub(crate) fn mcp(&self) -> &Endpoint {
+        &self.inner.mcp
     }
 
     /// Becomes true when the companion stops.

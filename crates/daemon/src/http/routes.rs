@@ -16,8 +16,8 @@ use toolshelf_core::task::listing::Filter;
 
 use super::answer::{Answered, Fault, invalid, object};
 use super::metrics::{MEDIA_TYPE, Now};
-use super::{App, events, extensions as ext, facts, guard, page};
-use crate::live;
+use super::{App, definitions, events, extensions as ext, facts, guard, page};
+use crate::{live, mcp};
 use crate::service::{OWNER, Session};
 
 /// The description of all routes.
@@ -55,6 +55,11 @@ const ROUTES: &[Route] = &[
     closed("get", "/v1/tasks/{position}", || get(task)),
     closed("post", "/v1/tasks/status", || post(status)),
     closed("post", "/v1/tasks/cancel", || post(cancel)),
+    open("get", "/mcp", || get(mcp::http::serve)),
+    open("post", "/mcp", || post(mcp::http::serve)),
+    open("delete", "/mcp", || delete(mcp::http::serve)),
+    closed("get", "/v1/definitions", || get(definitions::list)),
+    closed("post", "/v1/definitions/approve", || post(definitions::approve)),
     closed("get", "/v1/events", || get(events::events)),
     closed("get", "/v1/extensions", || get(ext::list)),
     closed("post", "/v1/extensions/register", || post(ext::register)),

@@ -45,6 +45,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         // It stands against what is there.
         C::DigestMismatch
         | C::DuplicateTool
+        | C::DefinitionChanged
         | C::ExtensionExists
         | C::EnvironmentMismatch
         | C::RootNotReachableFromHere
@@ -67,6 +68,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | C::WasmInvalid
         | C::ImportUndeclared
         | C::UnsupportedAbi
+        | C::HiddenCharacters
         | C::WasmTrapped
         | C::DiffFailed
         | C::UnsupportedRuntimeCapability => StatusCode::UNPROCESSABLE_ENTITY,

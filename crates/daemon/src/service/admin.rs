@@ -97,10 +97,16 @@ impl Service {
     /// | `keys.list`, `keys.add {passport, public_key, tier?}`, `keys.remove {id}` | `{ok, keys}`, `{ok}`, `{ok}` |
     /// | `secret.list`, `secret.set {id, value}`, `secret.remove {id}` | `{ok, secrets}`, `{ok}`, `{ok}` |
     /// | `receipts.list {limit?, extension?}` | `{ok, public_key, receipts}` |
+    /// | `definitions.list`, `definitions.approve {names}` | `{ok, definitions}`, `{ok, approved}` |
     ///
     /// # Errors
     /// The refusal of what was asked for.
     pub(crate) async fn admin(&self, name: &str, args: &Map<String, Value>) -> Result<Value, Refusal> {
+        match name {
+            "definitions.list" => return self.definitions().await,
+            "definitions.approve" => return self.approve_definitions(args).await,
+            _ => {}
+        }
         let host = self.extensions()?;
         if name == "ext.invoke" {
             return invoke(&host, read(args)?).await;

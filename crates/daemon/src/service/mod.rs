@@ -35,6 +35,7 @@ use self::latency::Latencies;
 use crate::config::Config;
 use crate::extensions::{ExtError, Extensions, ExtensionsOptions};
 use crate::machine::{Machine, MachineOptions};
+use crate::mcp::desk::Desk;
 use crate::settings;
 use crate::shelf::Shelf;
 
@@ -55,6 +56,7 @@ struct Inner {
     watchers: Rc<Watchers>,
     data_dir: PathBuf,
     extensions: OnceCell<Extensions>,
+    desk: Desk,
 }
 
 /// Those who watch, and what is counted of what they hear.
@@ -130,8 +132,8 @@ impl Service {
             }),
         })
         .await?;
-        let extensions = OnceCell::new();
-        Ok(Self { inner: Rc::new(Inner { shelf, machine, watchers, data_dir, extensions }) })
+        let (extensions, desk) = (OnceCell::new(), Desk::new(&data_dir));
+        Ok(Self { inner: Rc::new(Inner { shelf, machine, watchers, data_dir, extensions, desk }) })
     }
 
     /// The tasks of this computer.
@@ -155,6 +157,16 @@ impl Service {
             tracing::warn!(why, "modules of extensions cannot be called");
         }
         Ok(self.inner.extensions.get_or_init(|| extensions).clone())
+    }
+
+    /// Whether the extension host is open.
+    pub(crate) fn has_extensions(&self) -> bool {
+        self.inner.extensions.get().is_some()
+    }
+
+    /// What is kept for agents.
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.inner.desk
     }
 
     /// Ends all that runs, and waits until that is written.
@@ -200,6 +212,7 @@ impl Service {
     /// As [`readings`](Self::readings).
     pub(crate) async fn shelf_changed(&self) -> Result<Vec<Reading>, Refusal> {
         self.inner.shelf.forget();
+        self.desk().forget();
         let readings = self.readings().await?;
         self.tell(Event::Shelf(live_tool_declarations(tools(&readings), RESERVED_NAMES)));
         Ok(readings)

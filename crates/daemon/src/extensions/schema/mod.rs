@@ -41,7 +41,7 @@ struct Compiled {
 
 /// Compiled schemas by the digest of their text.
 #[derive(Default)]
-pub(super) struct Schemas {
+pub(crate) struct Schemas {
     kept: Mutex<HashMap<Digest, Arc<Compiled>>>,
 }
 
@@ -50,7 +50,7 @@ impl Schemas {
     ///
     /// # Errors
     /// Why not.
-    pub(super) fn admit(&self, schema: &Value) -> Result<(), String> {
+    pub(crate) fn admit(&self, schema: &Value) -> Result<(), String> {
         self.compiled(schema).map(drop)
     }
 
@@ -58,7 +58,7 @@ impl Schemas {
     ///
     /// # Errors
     /// Where they do not match, and why; or why they are not checked.
-    pub(super) fn check(&self, schema: &Value, args: &Value) -> Result<(), String> {
+    pub(crate) fn check(&self, schema: &Value, args: &Value) -> Result<(), String> {
         let compiled = self.compiled(schema)?;
         let (depth, size) = measure(args);
         let steps = compiled.steps[depth.min(DEPTH_MAX)].saturating_mul(size);
