@@ -263,6 +263,7 @@ mod tests {
             digest: None,
             refused: Some("time-exceeded".into()),
             why: Some("too long".into()),
+            session: None,
         };
         let task = Box::new(TaskView {
             address: "a".into(),
@@ -284,7 +285,10 @@ mod tests {
         let refusal = Refusal::new(Code::ExecutorUnauthenticated, "late");
         let (state, version) = ("ready".into(), "0.1.0".into());
         let frames = [
-            (ServerFrame::State { state, tools: vec![json!({})], version }, Frame::Ready),
+            (
+                ServerFrame::State { state, tools: vec![json!({})], version, session: 1, provider: None },
+                Frame::Ready,
+            ),
             (ServerFrame::Text { text: "hello".into() }, Frame::Other),
             (ServerFrame::Tool { calls: vec![call.clone()] }, Frame::Calls(vec![call])),
             (ServerFrame::Shelf { tools: vec![] }, Frame::Shelf),

@@ -207,6 +207,7 @@ pub(super) fn notice(value: &Value) -> Read<CallNotice> {
         digest: maybe_text(value, "digest"),
         refused: maybe_text(value, "refused"),
         why: maybe_text(value, "why"),
+        session: value.get("session").and_then(Value::as_u64),
     })
 }
 

@@ -123,8 +123,9 @@ fn answers_and_notices_are_read() {
             digest: Some("d".into()),
             refused: Some("time-exceeded".into()),
             why: Some("too long".into()),
+            session: Some(7),
         };
-        every_field_counts(notice, &json!(told), &["digest", "refused", "why"]);
+        every_field_counts(notice, &json!(told), &["digest", "refused", "why", "session"]);
         same(notice, told);
     }
 }

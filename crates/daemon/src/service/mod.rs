@@ -34,6 +34,7 @@ use toolshelf_sandbox::WorkerProgram;
 use self::latency::Latencies;
 use crate::config::Config;
 use crate::extensions::{ExtError, Extensions, ExtensionsOptions};
+use crate::live::LiveSettings;
 use crate::machine::{Machine, MachineOptions};
 use crate::settings;
 use crate::shelf::Shelf;
@@ -55,6 +56,7 @@ struct Inner {
     watchers: Rc<Watchers>,
     data_dir: PathBuf,
     extensions: OnceCell<Extensions>,
+    live: Option<LiveSettings>,
 }
 
 /// Those who watch, and what is counted of what they hear.
@@ -112,6 +114,7 @@ impl Service {
             Refusal::new(Code::TaskEnvironmentUnverified, why)
         })?;
         let config = Config::load()?;
+        let live = config.live;
         roots.extend(config.roots);
         let watchers =
             Rc::new(Watchers { events: broadcast::Sender::new(EVENTS_KEPT), latencies: RefCell::default() });
@@ -131,7 +134,7 @@ impl Service {
         })
         .await?;
         let extensions = OnceCell::new();
-        Ok(Self { inner: Rc::new(Inner { shelf, machine, watchers, data_dir, extensions }) })
+        Ok(Self { inner: Rc::new(Inner { shelf, machine, watchers, data_dir, extensions, live }) })
     }
 
     /// The tasks of this computer.
@@ -155,6 +158,11 @@ impl Service {
             tracing::warn!(why, "modules of extensions cannot be called");
         }
         Ok(self.inner.extensions.get_or_init(|| extensions).clone())
+    }
+
+    /// The model that answers in live sessions, where one is set.
+    pub(crate) fn live(&self) -> Option<&LiveSettings> {
+        self.inner.live.as_ref()
     }
 
     /// Ends all that runs, and waits until that is written.
@@ -215,11 +223,26 @@ impl Service {
         args: &Map<String, Value>,
         from: CallOrigin,
     ) -> Result<Answer, Refusal> {
+        self.call_tool_in(id, args, from, None).await
+    }
+
+    /// [`call_tool`](Self::call_tool) because of something that was said in that live session.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn call_tool_in(
+        &self,
+        id: &str,
+        args: &Map<String, Value>,
+        from: CallOrigin,
+        session: Option<u64>,
+    ) -> Result<Answer, Refusal> {
         let start = Instant::now();
         let mut inputs = Vec::new();
         let result = self.call(id, args, &mut inputs).await;
         let took = start.elapsed().as_secs_f64() * 1_000.0;
-        self.tell(Event::Call(CallNotice::of(id, &result, inputs, took, from)));
+        let notice = CallNotice::of(id, &result, inputs, took, from);
+        self.tell(Event::Call(CallNotice { session, ..notice }));
         result
     }
 
