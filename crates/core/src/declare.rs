@@ -98,9 +98,7 @@ pub fn parameters(abi: Abi) -> Value {
 #[must_use]
 pub fn command_declarations() -> Vec<Value> {
     let text = |description: &str| json!({ "type": "string", "description": description });
-    let command = |name: &str, description: &str, parameters: Value| {
-        json!({ "name": name, "description": description, "parameters": parameters })
-    };
+    let command = |name: &str, description: &str, parameters: Value| json!({ "name": name, "description": description, "parameters": parameters });
     let address = || {
         let properties = json!({ "address": text("the task's address, as `delegate_task` gave it") });
         json!({ "type": "object", "properties": properties, "required": ["address"] })

@@ -217,6 +217,8 @@ pub enum CallOrigin {
     Cli,
     /// A task.
     Task,
+    /// The agent of a browser, in a page.
+    Agent,
 }
 
 /// A tool call that has ended, as everybody who watches the companion hears of it.

@@ -196,6 +196,7 @@ pub(super) fn notice(value: &Value) -> Read<CallNotice> {
         Some("http") => CallOrigin::Http,
         Some("cli") => CallOrigin::Cli,
         Some("task") => CallOrigin::Task,
+        Some("agent") => CallOrigin::Agent,
         _ => return Err("from"),
     };
     Ok(CallNotice {

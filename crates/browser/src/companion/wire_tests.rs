@@ -113,7 +113,7 @@ fn answers_and_notices_are_read() {
     every_field_counts(answer, &json!(told), &["ok", "action", "blocks"]);
     same(answer, Answer { blocks: None, ..told.clone() });
     same(answer, told);
-    for from in [CallOrigin::Live, CallOrigin::Http, CallOrigin::Cli, CallOrigin::Task] {
+    for from in [CallOrigin::Live, CallOrigin::Http, CallOrigin::Cli, CallOrigin::Task, CallOrigin::Agent] {
         let told = CallNotice {
             name: "hash".into(),
             ok: false,

@@ -92,7 +92,8 @@ async fn greeted(app: &App, socket: &mut WebSocket) -> Result<Session, End> {
     drop(greeting);
     // What happens while the declarations are read is told after them.
     let events = app.handle().events();
-    let known = app.handle().ask(async |service| Ok((service.declarations().await?, service.live().cloned())));
+    let known =
+        app.handle().ask(async |service| Ok((service.declarations().await?, service.live().cloned())));
     let (tools, provider) = known.await.and_then(|known| known).map_err(End::Refused)?;
     let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
     let ready = ServerFrame::State {

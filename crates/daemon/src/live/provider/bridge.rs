@@ -110,7 +110,9 @@ impl Bridge {
     }
 
     fn ask(&self, ask: Ask) -> Result<(), Refusal> {
-        self.asks.try_send(ask).map_err(|_| Refusal::new(Code::OverBudget, "more is said than the model takes"))
+        self.asks
+            .try_send(ask)
+            .map_err(|_| Refusal::new(Code::OverBudget, "more is said than the model takes"))
     }
 }
 

@@ -73,7 +73,8 @@ impl Calls {
             match work.await {
                 Ok((result, frame)) => Answered { call, result: bounded(result), frame, dropped: false },
                 Err(_) => {
-                    let result = json!({ "ok": false, "refused": "cancelled", "why": "the person interrupted" });
+                    let result =
+                        json!({ "ok": false, "refused": "cancelled", "why": "the person interrupted" });
                     Answered { call, result, frame: None, dropped: true }
                 }
             }
@@ -135,7 +136,8 @@ async fn called(
     }
     if name == "delegate_task" {
         // The same call of the same session is the same task, however often the provider repeats it.
-        let call_id: String = id.chars().filter(|char| char.is_ascii_alphanumeric() || *char == '_').take(80).collect();
+        let call_id: String =
+            id.chars().filter(|char| char.is_ascii_alphanumeric() || *char == '_').take(80).collect();
         args.insert("callId".to_owned(), json!(format!("live-{session}-{call_id}")));
     }
     let start = Instant::now();

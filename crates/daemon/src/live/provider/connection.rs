@@ -48,9 +48,9 @@ impl Connection {
     /// [`Code::LiveKeyRefused`], [`Code::OverBudget`] or [`Code::UpstreamFailed`]. No sentence has the key in it.
     pub(super) async fn open(settings: &LiveSettings, key: &str) -> Result<Self, Refusal> {
         let time = OPEN_TIME.min(settings.patience);
-        timeout(time, Self::connect(settings, key)).await.unwrap_or_else(|_| {
-            Err(failed(&format!("it was not reached within {} s", time.as_secs())))
-        })
+        timeout(time, Self::connect(settings, key))
+            .await
+            .unwrap_or_else(|_| Err(failed(&format!("it was not reached within {} s", time.as_secs()))))
     }
 
     async fn connect(settings: &LiveSettings, key: &str) -> Result<Self, Refusal> {
@@ -164,8 +164,7 @@ fn tls(settings: &LiveSettings) -> Result<ClientConfig, Refusal> {
             let invalid = |why: String| {
                 Refusal::new(Code::ConfigInvalid, format!("`ca-file` {}: {why}", path.display()))
             };
-            let certificates =
-                CertificateDer::pem_file_iter(path).map_err(|err| invalid(err.to_string()))?;
+            let certificates = CertificateDer::pem_file_iter(path).map_err(|err| invalid(err.to_string()))?;
             for certificate in certificates {
                 let certificate = certificate.map_err(|err| invalid(err.to_string()))?;
                 roots.add(certificate).map_err(|err| invalid(err.to_string()))?;

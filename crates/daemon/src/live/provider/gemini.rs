@@ -57,7 +57,8 @@ impl Gemini {
         (self.active, self.muted) = (false, false);
         self.open.clear();
         self.known.clear();
-        let model = if self.model.contains('/') { self.model.clone() } else { format!("models/{}", self.model) };
+        let model =
+            if self.model.contains('/') { self.model.clone() } else { format!("models/{}", self.model) };
         let mut generation = json!({ "responseModalities": [if self.audio { "AUDIO" } else { "TEXT" }] });
         if let Some(voice) = self.voice.as_ref().filter(|_| self.audio) {
             generation["speechConfig"] =

@@ -114,7 +114,8 @@ impl OpenAi {
             Ask::Answer { call, result, dropped } => {
                 if self.turn.open.remove(&call.id) {
                     let output = result.to_string();
-                    let item = json!({ "type": "function_call_output", "call_id": call.id, "output": output });
+                    let item =
+                        json!({ "type": "function_call_output", "call_id": call.id, "output": output });
                     step.send.push(json!({ "type": "conversation.item.create", "item": item }));
                     if self.turn.open.is_empty() && !dropped {
                         self.want(&mut step);
@@ -175,7 +176,9 @@ impl OpenAi {
 
     /// Whether an event is of the response that is being given, and still wanted.
     fn hears(&self, event: &Value) -> bool {
-        !self.turn.muted && self.turn.active.is_some() && self.turn.active.as_deref() == event["response_id"].as_str()
+        !self.turn.muted
+            && self.turn.active.is_some()
+            && self.turn.active.as_deref() == event["response_id"].as_str()
     }
 
     /// Asks for a response, now or when the one that is being given is over.

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use toml::Spanned;
 use tokio_tungstenite::tungstenite::http::Uri;
+use toml::Spanned;
 use toolshelf_core::live::{AudioRates, LiveProvider};
 
 use crate::extensions::vault;
@@ -168,7 +168,10 @@ pub(crate) fn read(written: WrittenLive) -> Result<Option<LiveSettings>, Wrong> 
     };
     let patience = match written.patience_seconds {
         Some(seconds) if !(1..=PATIENCE_MAX_SECONDS).contains(seconds.as_ref()) => {
-            return Err((seconds.span(), format!("`patience-seconds` is between 1 and {PATIENCE_MAX_SECONDS}")));
+            return Err((
+                seconds.span(),
+                format!("`patience-seconds` is between 1 and {PATIENCE_MAX_SECONDS}"),
+            ));
         }
         seconds => seconds.map_or(PATIENCE_SECONDS, Spanned::into_inner),
     };

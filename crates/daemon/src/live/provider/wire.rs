@@ -168,10 +168,14 @@ pub(super) fn decoded(text: &Value) -> Result<Vec<u8>, Refusal> {
 pub(super) fn fault(kind: &str, message: &str) -> Refusal {
     let said = cut(message.trim(), FAULT_MAX_CHARS).replace(char::is_control, " ");
     let code = match kind {
-        "invalid_api_key" | "authentication_error" | "permission_error" | "permission_denied"
-        | "PERMISSION_DENIED" | "UNAUTHENTICATED" | "invalid_organization" | "model_not_found" => {
-            Code::LiveKeyRefused
-        }
+        "invalid_api_key"
+        | "authentication_error"
+        | "permission_error"
+        | "permission_denied"
+        | "PERMISSION_DENIED"
+        | "UNAUTHENTICATED"
+        | "invalid_organization"
+        | "model_not_found" => Code::LiveKeyRefused,
         "rate_limit_exceeded" | "insufficient_quota" | "RESOURCE_EXHAUSTED" | "rate_limit_error" => {
             Code::OverBudget
         }
