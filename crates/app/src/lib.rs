@@ -1,5 +1,5 @@
-//! The Toolshelf page: a panel in which tools are looked at, run and added, one of tasks, and one of the places where
-//! tasks run.
+//! The Toolshelf page: a panel in which tools are looked at, run and added, one of tasks, one of live conversations, and
+//! one of the places where tasks run.
 //!
 //! | module | idea |
 //! |---|---|
@@ -12,6 +12,8 @@
 //! | `text` | numbers, times and untrusted bytes as text |
 //! | `extensions` | the panel of tools |
 //! | `tasks` | the panel of tasks, and what the page does with them |
+//! | `live` | the panel in which a person types or speaks and tools are called |
+//! | `webmcp` | what can be called, offered to the browser's own agent |
 //! | `environments` | the panel of environments, folders and a person's data |
 //! | `result` | what a call came back with |
 //! | `ui` | the small parts that every panel uses |
@@ -29,18 +31,21 @@ mod console;
 mod environments;
 mod extensions;
 mod history;
+mod live;
 mod result;
 mod route;
 mod state;
 mod tasks;
 mod text;
 mod ui;
+mod webmcp;
 
 use leptos::prelude::*;
 use leptos::wasm_split::SplitLoaderError;
 
 use crate::environments::environments_view;
 use crate::extensions::Extensions;
+use crate::live::live_view;
 use crate::route::Panel;
 use crate::state::State;
 use crate::tasks::tasks_view;
@@ -61,6 +66,7 @@ fn App() -> impl IntoView {
     let state = State::new();
     provide_context(state);
     actions::start(state);
+    webmcp::start(state);
     let panel = Memo::new(move |_| state.route.with(|route| route.panel));
     // The first panel is where the page begins; only what a person chooses later moves the focus.
     let has_moved = StoredValue::new(false);
@@ -73,6 +79,7 @@ fn App() -> impl IntoView {
                 view! { <Extensions/> }.into_any()
             }
             Panel::Tasks => arriving(move || focused(tasks_view(state), moves)),
+            Panel::Live => arriving(move || focused(live_view(state), moves)),
             Panel::Environments => arriving(move || focused(environments_view(state), moves)),
         }
     };

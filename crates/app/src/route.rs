@@ -1,6 +1,6 @@
 //! The part of the address behind `#`: `#/extensions`, `#/extensions/<id>`, and `#/extensions/<id>/in/<shelf>` for an
 //! entry whose id another shelf has as well; `#/tasks`, and `#/tasks/<place in the journal>` for one task; and
-//! `#/environments`. What is the companion's has `/on/machine` behind a tool's id, and `machine/` in front of a task's
+//! `#/environments` and `#/live`. What is the companion's has `/on/machine` behind a tool's id, and `machine/` in front of a task's
 //! place.
 
 /// The address of the panel of tools.
@@ -10,6 +10,9 @@ pub(crate) const TASKS: &str = "#/tasks";
 /// The address of the panel of environments.
 pub(crate) const ENVIRONMENTS: &str = "#/environments";
 
+/// The address of the panel of conversations.
+pub(crate) const LIVE: &str = "#/live";
+
 /// One of the page's panels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Panel {
@@ -18,6 +21,8 @@ pub(crate) enum Panel {
     Extensions,
     /// The tasks.
     Tasks,
+    /// Conversations that lead to calls.
+    Live,
     /// Where tasks can run, and their folders.
     Environments,
 }
@@ -63,6 +68,9 @@ pub(crate) fn parse(hash: &str) -> Route {
     }
     if below(hash, ENVIRONMENTS).is_some() {
         return Route { panel: Panel::Environments, ..Route::default() };
+    }
+    if below(hash, LIVE).is_some() {
+        return Route { panel: Panel::Live, ..Route::default() };
     }
     let mut parts = hash.strip_prefix(PANEL).unwrap_or_default().split('/').skip(1);
     let tool = parts.next().map(decode).filter(|id| !id.is_empty());

@@ -6,6 +6,11 @@ use toolshelf_host::Clock;
 use wasm_bindgen::{JsCast as _, JsValue};
 use web_sys::Performance;
 
+/// Waits.
+pub async fn pause(ms: u32) {
+    gloo_timers::future::TimeoutFuture::new(ms).await;
+}
+
 /// `performance.now()` and timers, in a page as well as in a worker.
 #[derive(Debug, Clone)]
 pub struct PageClock {

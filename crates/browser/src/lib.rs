@@ -11,6 +11,10 @@
 //! | [`builtin`] | the shelf that comes with the page |
 //! | [`pick`] | files that a person picked or dropped |
 //! | [`companion`] | a program on the person's own computer that serves this page: its shelf, its tasks, its live session |
+//! | [`texts`] | calls whose arguments are texts |
+//! | [`webmcp`] | what can be called here, offered to the browser's own agent |
+//! | [`live_model`] | the browser's own model in a conversation |
+//! | [`speech`] | a person's voice as text, and text as a voice |
 //! | [`tasks`] | tasks of this tab: their journal, key, folders and executors |
 //! | [`toolshelf`] | all of it together, as the page uses it |
 //! | [`console`] | the same for scripts: `globalThis.toolshelf` |
@@ -27,11 +31,16 @@ pub mod executor;
 pub mod isolate;
 mod js;
 mod listeners;
+pub mod live_model;
 pub mod pick;
 mod small;
+pub mod speech;
+mod stop;
 pub mod storage;
 pub mod tasks;
+pub mod texts;
 pub mod toolshelf;
+pub mod webmcp;
 
 pub use builtin::BUILTIN;
 pub use pick::PickedFile;

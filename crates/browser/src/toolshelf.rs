@@ -9,6 +9,7 @@ use futures::FutureExt as _;
 use gloo_timers::callback::Timeout;
 use toolshelf_core::abi::Abi;
 use toolshelf_core::call::{Answer, Timing};
+use toolshelf_core::live::CallOrigin;
 use toolshelf_core::limits::{MANIFEST_MAX_BYTES, WASM_MODULE_MAX_BYTES};
 use toolshelf_core::manifest::{MANIFEST_FILE, Manifest, contained_path};
 use toolshelf_core::refusal::{Code, Refusal};
@@ -55,6 +56,8 @@ pub struct CallEvent {
     pub duration_ms: f64,
     /// How it ended: where the time of an answer went, or the refusal.
     pub result: Result<Timing, Refusal>,
+    /// Where it came from, if not from the page itself.
+    pub from: Option<CallOrigin>,
 }
 
 /// A shelf that was added.
@@ -177,6 +180,19 @@ impl Toolshelf {
     /// # Errors
     /// The refusal that names what ended the call.
     pub async fn call(&self, id: &str, arguments: Vec<(String, Vec<u8>)>) -> Result<Answer, Refusal> {
+        self.call_from(id, arguments, None).await
+    }
+
+    /// [`call`](Self::call), made by somebody else than the page.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn call_from(
+        &self,
+        id: &str,
+        arguments: Vec<(String, Vec<u8>)>,
+        from: Option<CallOrigin>,
+    ) -> Result<Answer, Refusal> {
         let start = self.inner.clock.now_ms();
         let mut arguments: HashMap<_, _> = arguments.into_iter().collect();
         let result = self.inner.host.call(id, |name| arguments.remove(name)).boxed_local().await;
@@ -187,6 +203,7 @@ impl Toolshelf {
             at_ms: js_sys::Date::now(),
             duration_ms,
             result: result.as_ref().map(|answer| answer.timing).map_err(Clone::clone),
+            from,
         };
         // In a moment of its own: the caller does not wait for those who listen.
         let inner = Rc::clone(&self.inner);

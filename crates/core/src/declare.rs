@@ -21,6 +21,8 @@ pub const RESERVED_NAMES: &[&str] = &[
     "grep_files",
     "list_agents",
     "delegate_task",
+    "task_status",
+    "cancel_task",
     "contact_agent",
     "launch_mini_app",
     "git_status",
@@ -90,6 +92,37 @@ pub fn parameters(abi: Abi) -> Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
+/// The declarations of the commands that a model may use besides the tools: the inventory and the three calls of tasks.
+///
+/// A delegation's call id is not among its arguments: whoever passes the call on gives it one.
+#[must_use]
+pub fn command_declarations() -> Vec<Value> {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    let command = |name: &str, description: &str, parameters: Value| json!({ "name": name, "description": description, "parameters": parameters });
+    let address = || {
+        let properties = json!({ "address": text("the task's address, as `delegate_task` gave it") });
+        json!({ "type": "object", "properties": properties, "required": ["address"] })
+    };
+    let task = json!({
+        "type": "object",
+        "properties": {
+            "agent": text("who works on it: the name of a tool, or of an agent of this environment"),
+            "task": text("what is to be done; for a tool, its input"),
+        },
+        "required": ["agent", "task"],
+    });
+    vec![
+        command(
+            "list_extensions",
+            "Lists what can be called here, and how its calls have gone",
+            json!({ "type": "object", "properties": {} }),
+        ),
+        command("delegate_task", "Gives a task to a tool or an agent, which works on it by itself", task),
+        command("task_status", "Tells how a task stands, and its answer when it has ended", address()),
+        command("cancel_task", "Asks for the end of a task", address()),
+    ]
+}
+
 fn pinned_description(tool: &Tool) -> String {
     format!("{} (wasm shelf, digest-pinned)", tool.description)
 }
@@ -141,6 +174,16 @@ mod tests {
         assert_eq!(names(&[]), ["hash", "diff"]);
         assert_eq!(names(&["hash"]), ["diff"]);
         assert_eq!(names(RESERVED_NAMES), ["hash", "diff"]);
+    }
+
+    #[test]
+    fn commands_are_declared_like_tools_and_under_reserved_names() {
+        let commands = command_declarations();
+        assert_eq!(commands.len(), 4);
+        for command in commands {
+            assert!(RESERVED_NAMES.contains(&command["name"].as_str().unwrap()), "{command}");
+            assert!(command["description"].is_string() && command["parameters"]["type"] == "object");
+        }
     }
 
     #[test]

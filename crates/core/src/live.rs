@@ -18,6 +18,8 @@ use crate::task::tool_call::answer_text;
 
 /// Longest frame, in bytes: two inputs of 64 KiB in which every byte is escaped, and some room.
 pub const LIVE_FRAME_MAX_BYTES: usize = 1024 * 1024;
+/// Longest message of sound, in bytes: about a second of it.
+pub const LIVE_AUDIO_MAX_BYTES: usize = 64 * 1024;
 /// How long a connection may take to say hello, in milliseconds.
 pub const LIVE_HELLO_MS: u32 = 5_000;
 /// So much of a tool's output stands in a [`CallNotice`], in bytes; the full output goes to whoever called.
@@ -52,6 +54,11 @@ pub enum ClientFrame {
         #[serde(default)]
         args: Map<String, Value>,
     },
+    /// The answer that is being given is not wanted any more.
+    Cancel {},
+    /// What the person says into a microphone has ended; what was said before came in binary messages.
+    #[serde(rename = "audio-end")]
+    AudioEnd {},
 }
 
 /// What a server sends.
@@ -66,11 +73,43 @@ pub enum ServerFrame {
         tools: Vec<Value>,
         /// The companion's version.
         version: String,
+        /// The session's number, which stands in the notices of the calls that it leads to.
+        session: u64,
+        /// The model that answers what a person says; without one a script does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider: Option<LiveProvider>,
     },
-    /// Words for the person.
+    /// Words for the person; a model's words all together, at the end of its answer.
     Text {
         /// The words.
         text: String,
+    },
+    /// The next of the words that a model is just saying.
+    Partial {
+        /// The words.
+        text: String,
+    },
+    /// What a model has understood of what was said into the microphone.
+    Heard {
+        /// The words.
+        text: String,
+    },
+    /// Where the answer of a model stands.
+    Turn {
+        /// Whether it has begun or is over.
+        state: TurnState,
+    },
+    /// Something went wrong on the way to a model or at its provider. The session goes on.
+    Fault {
+        /// The refusal's code.
+        refused: String,
+        /// Its sentence.
+        why: String,
+    },
+    /// Where the connection to the provider of a model stands.
+    Link {
+        /// Whether there is one.
+        state: LinkState,
     },
     /// Tools were called: in this session, in another one, over HTTP, by a task or from the command line.
     Tool {
@@ -110,6 +149,60 @@ impl ServerFrame {
     pub fn refused(refusal: &Refusal) -> Self {
         Self::Refused { refused: refusal.code.as_str().to_owned(), why: refusal.why.clone() }
     }
+
+    /// The frame that tells of a fault on the way to a model.
+    #[must_use]
+    pub fn fault(refusal: &Refusal) -> Self {
+        Self::Fault { refused: refusal.code.as_str().to_owned(), why: refusal.why.clone() }
+    }
+}
+
+/// Where the answer of a model stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TurnState {
+    /// It has begun.
+    Started,
+    /// It is whole.
+    Ended,
+    /// The person has spoken meanwhile, or did not want it any more. What was not said yet will not be.
+    Interrupted,
+    /// It ended in a fault, which a `fault` frame has told.
+    Failed,
+}
+
+/// Where the connection to the provider of a model stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkState {
+    /// It is being made, for the first time or again.
+    Connecting,
+    /// The model listens.
+    Ready,
+    /// There is none. The next words make one.
+    Closed,
+}
+
+/// A model that answers in a live session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveProvider {
+    /// The protocol: `openai-realtime` or `gemini-live`.
+    pub name: String,
+    /// The model.
+    pub model: String,
+    /// How sound is passed, where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<AudioRates>,
+}
+
+/// Samples in a second of sound, which is PCM of 16 bits, little-endian, one channel, in binary messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AudioRates {
+    /// Of what the model hears.
+    pub input: u32,
+    /// Of what the model says.
+    pub output: u32,
 }
 
 /// Where a call came from.
@@ -126,6 +219,8 @@ pub enum CallOrigin {
     Task,
     /// An agent over MCP.
     Mcp,
+    /// The agent of a browser, in a page.
+    Agent,
 }
 
 /// A tool call that has ended, as everybody who watches the companion hears of it.
@@ -151,6 +246,9 @@ pub struct CallNotice {
     /// The refusal's sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The live session in which something a person said led to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<u64>,
 }
 
 /// The environment that a companion is.
@@ -216,6 +314,7 @@ impl CallNotice {
             digest: answer.map(|answer| answer.digest.to_string()),
             refused: refusal.map(|refusal| refusal.code.as_str().to_owned()),
             why: refusal.map(|refusal| refusal.why.clone()),
+            session: None,
         };
         notice.bounded()
     }

@@ -336,6 +336,12 @@ codes! {
     UpstreamFailed = "upstream-failed",
         "A server that had to be asked did not answer as it should.",
         "Try again later; the sentence says what came.";
+    LiveKeyMissing = "live-key-missing",
+        "There is no key for the provider of the live model.",
+        "Keep the key with `toolshelf secret set`, or in the environment variable that the sentence names.";
+    LiveKeyRefused = "live-key-refused",
+        "The provider of the live model does not take the key, or not for this model.",
+        "Look at the key, at what it may be used for, and at the model's name in `toolshelf.toml`.";
     SecretUnknown = "secret-unknown",
         "The vault has no secret of that id.",
         "List the secrets with `toolshelf secret list`.";

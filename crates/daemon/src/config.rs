@@ -1,4 +1,4 @@
-//! `toolshelf.toml`: the folders that tasks work in, and the agents that they can be given to.
+//! `toolshelf.toml`: the folders that tasks work in, the agents that they can be given to, and the live model.
 //!
 //! ```toml
 //! roots = ["/home/ann/notes"]
@@ -9,7 +9,12 @@
 //! env = ["PATH", "HOME", "API_KEY"]
 //! deadline-ms = 600000
 //! max-output-bytes = 16384
+//!
+//! [live]
+//! provider = "openai-realtime"
 //! ```
+//!
+//! The table `[live]` has its own module, `live::provider::settings`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,6 +28,7 @@ use toolshelf_core::placement::Placement;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 use toolshelf_core::task::input::AGENT_MAX_CHARS;
 
+use crate::live::{LiveSettings, WrittenLive, live_settings};
 use crate::settings;
 
 /// Largest file that is read, in bytes.
@@ -39,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) roots: Vec<PathBuf>,
     /// Agents by their names.
     pub(crate) agents: BTreeMap<String, Agent>,
+    /// The model that answers in live sessions.
+    pub(crate) live: Option<LiveSettings>,
 }
 
 /// An agent: a command that tasks can be given to.
@@ -106,6 +114,7 @@ struct Written {
     roots: Vec<Spanned<String>>,
     #[serde(default)]
     agents: BTreeMap<Spanned<String>, WrittenAgent>,
+    live: Option<WrittenLive>,
 }
 
 #[derive(Deserialize)]
@@ -146,6 +155,9 @@ impl Source<'_> {
             }
             let agent = self.agent(agent, self.place(&span))?;
             config.agents.insert(name.into_inner(), agent);
+        }
+        if let Some(live) = written.live {
+            config.live = live_settings(live).map_err(|(span, why)| self.invalid(span, &why))?;
         }
         Ok(config)
     }
@@ -302,6 +314,8 @@ mod tests {
             (agent("max-output-bytes = 65537"), 3, "65536"),
             (agent(&format!("description = '{}'", "x".repeat(1_001))), 3, "shorten"),
             (agent("[agents.a]\ncommand = ['q']"), 3, ""),
+            (agent("[live]\nprovider = 'x'"), 4, "scripted"),
+            ("[live]\nmodel = 'm'".to_owned(), 1, "provider"),
         ] {
             let why = read(&text).unwrap_err();
             assert!(why.starts_with(&format!("/etc/toolshelf.toml:{line}: ")), "{text}\n{why}");

@@ -141,13 +141,14 @@ fn LastRun(
 }
 
 /// Where a call came from, in words.
-pub(super) fn from(origin: CallOrigin) -> &'static str {
+pub(crate) fn from(origin: CallOrigin) -> &'static str {
     match origin {
         CallOrigin::Live => "in a live session",
         CallOrigin::Http => "over HTTP",
         CallOrigin::Cli => "from the command line",
         CallOrigin::Task => "by a task",
         CallOrigin::Mcp => "by an agent",
+        CallOrigin::Agent => "by the browser's agent",
     }
 }
 

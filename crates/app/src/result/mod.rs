@@ -65,7 +65,8 @@ fn about(outcome: &Outcome) -> Option<String> {
     })
 }
 
-fn shown(outcome: &Arc<Outcome>) -> AnyView {
+/// What a run came back with.
+pub(crate) fn shown(outcome: &Arc<Outcome>) -> AnyView {
     match &outcome.end {
         End::Refused(refusal) => view! { <RefusalNote refusal=refusal.clone()/> }.into_any(),
         End::Stopped(after_ms) => {

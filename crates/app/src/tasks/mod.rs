@@ -95,6 +95,15 @@ pub(crate) fn tasks_view(state: State) -> Result<AnyView, SplitLoaderError> {
     Ok(panel.into_any())
 }
 
+/// Opens the tasks for whoever asks for them beside the panel.
+#[wasm_split(tasks, wasm_split_path = leptos::wasm_split, fallible)]
+pub(crate) fn open(state: State) -> Result<(), SplitLoaderError> {
+    if let Some(owner) = state.owner.get_value() {
+        owner.with(|| service::open(state));
+    }
+    Ok(())
+}
+
 /// Keeps the title, the task that is looked at and the focus in step with the address. Answers whether a person has
 /// gone to another task that is still being read.
 fn follow_address(state: State) -> StoredValue<bool> {

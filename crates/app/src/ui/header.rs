@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use super::icon::Icon;
 use super::{dom, preference};
-use crate::route::{ENVIRONMENTS, PANEL, Panel, TASKS};
+use crate::route::{ENVIRONMENTS, LIVE, PANEL, Panel, TASKS};
 use crate::state::use_state;
 
 const THEMES: [(&str, &str, &str); 3] = [
@@ -73,6 +73,7 @@ pub(crate) fn Header() -> impl IntoView {
                 <nav class="nav" aria-label="Panels">
                     <a href=PANEL aria-current=current(Panel::Extensions)>"Extensions"</a>
                     <a href=TASKS aria-current=current(Panel::Tasks)>"Tasks"{count}</a>
+                    <a href=LIVE aria-current=current(Panel::Live)>"Live"</a>
                     <a href=ENVIRONMENTS aria-current=current(Panel::Environments)>"Environments"</a>
                 </nav>
                 <p class="tagline">{tagline}</p>

@@ -149,7 +149,7 @@ struct End {
 }
 
 /// What the socket says.
-enum Said {
+pub(super) enum Said {
     Open,
     Text(String),
     Bytes,
@@ -198,14 +198,14 @@ async fn session(url: &str, bearer: &str, ready: impl Fn(), hear: &impl Fn(Frame
 }
 
 /// A socket that is closed when it is dropped.
-struct Socket {
+pub(super) struct Socket {
     socket: WebSocket,
     said: mpsc::UnboundedReceiver<Said>,
     _on_event: Closure<dyn FnMut(MessageEvent)>,
 }
 
 impl Socket {
-    fn open(url: &str) -> Result<Self, JsValue> {
+    pub(super) fn open(url: &str) -> Result<Self, JsValue> {
         let socket = WebSocket::new(url)?;
         let (sender, said) = mpsc::unbounded();
         // One listener for all: an event that is no message has no data.
@@ -223,6 +223,16 @@ impl Socket {
         socket.set_onmessage(listener);
         socket.set_onclose(listener);
         Ok(Self { socket, said, _on_event: on_event })
+    }
+
+    /// What the socket says next.
+    pub(super) async fn next(&mut self) -> Option<Said> {
+        self.said.next().await
+    }
+
+    /// The socket itself, for whoever speaks while another listens.
+    pub(super) fn handle(&self) -> WebSocket {
+        self.socket.clone()
     }
 
     fn say(&self, frame: &ClientFrame) {
@@ -263,6 +273,7 @@ mod tests {
             digest: None,
             refused: Some("time-exceeded".into()),
             why: Some("too long".into()),
+            session: None,
         };
         let task = Box::new(TaskView {
             address: "a".into(),
@@ -284,7 +295,10 @@ mod tests {
         let refusal = Refusal::new(Code::ExecutorUnauthenticated, "late");
         let (state, version) = ("ready".into(), "0.1.0".into());
         let frames = [
-            (ServerFrame::State { state, tools: vec![json!({})], version }, Frame::Ready),
+            (
+                ServerFrame::State { state, tools: vec![json!({})], version, session: 1, provider: None },
+                Frame::Ready,
+            ),
             (ServerFrame::Text { text: "hello".into() }, Frame::Other),
             (ServerFrame::Tool { calls: vec![call.clone()] }, Frame::Calls(vec![call])),
             (ServerFrame::Shelf { tools: vec![] }, Frame::Shelf),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`client`] | requests, each with the token and within bounds |
 //! | [`live`] | the live session, opened again when it is lost |
+//! | [`talk`] | a conversation with what answers in its live sessions |
 //! | [`tasks`] | the tasks of the companion |
 //! | `wire` | what it says, read into the types of `core` |
 //!
@@ -11,6 +12,7 @@
 
 pub mod client;
 pub mod live;
+pub mod talk;
 pub mod tasks;
 mod wire;
 

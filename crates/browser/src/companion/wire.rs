@@ -197,6 +197,7 @@ pub(super) fn notice(value: &Value) -> Read<CallNotice> {
         Some("cli") => CallOrigin::Cli,
         Some("task") => CallOrigin::Task,
         Some("mcp") => CallOrigin::Mcp,
+        Some("agent") => CallOrigin::Agent,
         _ => return Err("from"),
     };
     Ok(CallNotice {
@@ -208,6 +209,7 @@ pub(super) fn notice(value: &Value) -> Read<CallNotice> {
         digest: maybe_text(value, "digest"),
         refused: maybe_text(value, "refused"),
         why: maybe_text(value, "why"),
+        session: value.get("session").and_then(Value::as_u64),
     })
 }
 

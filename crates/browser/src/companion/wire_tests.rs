@@ -113,7 +113,14 @@ fn answers_and_notices_are_read() {
     every_field_counts(answer, &json!(told), &["ok", "action", "blocks"]);
     same(answer, Answer { blocks: None, ..told.clone() });
     same(answer, told);
-    for from in [CallOrigin::Live, CallOrigin::Http, CallOrigin::Cli, CallOrigin::Task, CallOrigin::Mcp] {
+    for from in [
+        CallOrigin::Live,
+        CallOrigin::Http,
+        CallOrigin::Cli,
+        CallOrigin::Task,
+        CallOrigin::Mcp,
+        CallOrigin::Agent,
+    ] {
         let told = CallNotice {
             name: "hash".into(),
             ok: false,
@@ -123,8 +130,9 @@ fn answers_and_notices_are_read() {
             digest: Some("d".into()),
             refused: Some("time-exceeded".into()),
             why: Some("too long".into()),
+            session: Some(7),
         };
-        every_field_counts(notice, &json!(told), &["digest", "refused", "why"]);
+        every_field_counts(notice, &json!(told), &["digest", "refused", "why", "session"]);
         same(notice, told);
     }
 }

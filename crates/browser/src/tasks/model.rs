@@ -3,17 +3,18 @@
 //! The API is new and differs between browsers, so it is looked for each time and spoken to as the specification says:
 //! `LanguageModel.create({tools, signal})`, then `session.prompt(text, {signal})`.
 
-use js_sys::{Array, JSON, Reflect};
+use js_sys::{Array, JSON};
 use toolshelf_core::declare::parameters;
 use toolshelf_core::refusal::{Code, Refusal};
-use toolshelf_core::task::ToolCall;
-use toolshelf_core::task::tool_call::{Source, answer_text};
+use toolshelf_core::task::tool_call::answer_text;
 use toolshelf_host::task_ports::TaskRun;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::Toolshelf;
 use crate::js;
+use crate::stop::Stop;
+use crate::texts::TextCall;
 
 /// The global that the Prompt API puts there.
 const API: &str = "LanguageModel";
@@ -98,36 +99,9 @@ async fn call(shelf: &Toolshelf, id: &str, arguments: &JsValue) -> String {
 }
 
 async fn answer(shelf: &Toolshelf, id: &str, arguments: &JsValue) -> Result<String, Refusal> {
-    let abi = shelf.known_abi(id).ok_or_else(|| Refusal::new(Code::UnknownTool, "the tool is gone"))?;
     let text = JSON::stringify(arguments).map(String::from).unwrap_or_default();
-    let call = ToolCall::read(abi, &text)?;
-    let (mut arguments, mut inputs) = (Vec::new(), Vec::new());
-    for (input, source) in abi.layout().inputs.iter().zip(call.inputs) {
-        let Source::Text(text) = source else {
-            return Err(Refusal::new(Code::InvalidArgument, "the model has no files; pass the text itself"));
-        };
-        inputs.push(text.clone().into_bytes());
-        arguments.push((input.arguments[0].to_owned(), text.into_bytes()));
-    }
-    Ok(answer_text(&shelf.call(id, arguments).await?, inputs))
-}
-
-/// An `AbortController` that aborts when it is dropped.
-struct Stop(JsValue);
-
-impl Stop {
-    fn new() -> Self {
-        let class: js_sys::Function = js::global("AbortController").unchecked_into();
-        Self(Reflect::construct(&class, &Array::new()).unwrap_or_default())
-    }
-
-    fn signal(&self) -> JsValue {
-        js::get(&self.0, "signal")
-    }
-}
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        let _ = js::call(&self.0, "abort", &[]);
-    }
+    let arguments = serde_json::from_str(&text)
+        .map_err(|_| Refusal::new(Code::InvalidArgument, "the arguments are no JSON"))?;
+    let TextCall { inputs, result, .. } = shelf.call_texts(id, &arguments, None).await;
+    Ok(answer_text(&result?, inputs))
 }

@@ -37,6 +37,7 @@ use toolshelf_core::extension::keyring::{Keyring, TrustedKey};
 use toolshelf_core::rate::RateWindow;
 use toolshelf_facts::{PrivacyRule, RedbStore};
 use toolshelf_sandbox::{CodeCache, WorkerProgram, private};
+use zeroize::Zeroizing;
 
 use self::audit::{AuditAction, AuditEvent, AuditLog};
 use self::config::Variables;
@@ -257,6 +258,14 @@ impl Extensions {
     /// An [`ExtError`] when the vault cannot be read.
     pub(crate) fn secrets(&self) -> Result<Vec<SecretInfo>, ExtError> {
         Ok(self.inner.vault.list()?)
+    }
+
+    /// A secret, for what this program does itself.
+    ///
+    /// # Errors
+    /// An [`ExtError`]: there is none, or the vault cannot be read.
+    pub(crate) fn secret(&self, id: &str) -> Result<Zeroizing<Vec<u8>>, ExtError> {
+        Ok(self.inner.vault.get(id)?)
     }
 
     /// Keeps a secret; one of the same id is replaced.

@@ -76,6 +76,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | C::TaskInvalidResult
         | C::TaskOutputOverBudget
         | C::ExecutorFailed
+        | C::LiveKeyRefused
         | C::UpstreamFailed => StatusCode::BAD_GATEWAY,
         C::TimeExceeded | C::TaskDeadline => StatusCode::GATEWAY_TIMEOUT,
         C::ResourceExceeded | C::TaskPersistenceFailed => StatusCode::INSUFFICIENT_STORAGE,
@@ -89,6 +90,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | C::ExecutorUnavailable
         | C::ExtensionHostUnavailable
         | C::FactStoreUnavailable
+        | C::LiveKeyMissing
         | C::MachineUnreachable => StatusCode::SERVICE_UNAVAILABLE,
         C::TaskEnvironmentUnverified
         | C::VaultDamaged

@@ -9,7 +9,7 @@ use crate::http::handle::Handle;
 use crate::service::{OWNER, Session};
 
 /// Words are answered with words. A call that they lead to is told of in a `tool` frame, as every call is.
-pub(super) async fn text(handle: Handle, text: String, tools: Vec<Value>) -> ServerFrame {
+pub(super) async fn text(handle: Handle, text: String, tools: Vec<Value>, session: u64) -> ServerFrame {
     let text = match resolve(&text, &tools) {
         Intent::List => words::list(&tools),
         Intent::Help => words::help(&tools),
@@ -17,7 +17,7 @@ pub(super) async fn text(handle: Handle, text: String, tools: Vec<Value>) -> Ser
         Intent::Call { tool, args } => {
             let id = tool.clone();
             let call = async move |service: crate::service::Service| {
-                service.call_tool(&id, &args, CallOrigin::Live).await
+                service.call_tool_in(&id, &args, CallOrigin::Live, Some(session)).await
             };
             match handle.ask(call).await.and_then(|result| result) {
                 Ok(answer) => words::answered(&answer),

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `session` | one session, from its hello to its end |
 //! | `asked` | what a frame asks for, and the frames that answer it |
+//! | `provider` | a model of a provider that answers instead of the script |
 
 mod asked;
+mod provider;
 mod session;
 
 use axum::extract::State;
@@ -16,6 +18,7 @@ use axum::response::Response;
 use toolshelf_core::live::LIVE_FRAME_MAX_BYTES;
 use toolshelf_core::refusal::Code;
 
+pub(crate) use self::provider::settings::{LiveSettings, WrittenLive, read as live_settings};
 use crate::http::App;
 use crate::http::answer::Fault;
 

@@ -3,6 +3,7 @@
 //! Nothing is queued for a client. While it does not read, nothing is taken from the events, and when too many of those
 //! have passed it is told so and let go.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
@@ -13,10 +14,14 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_tungstenite::tungstenite;
-use toolshelf_core::live::{ClientFrame, LIVE_FRAME_MAX_BYTES, LIVE_HELLO_MS, ServerFrame};
+use toolshelf_core::live::{
+    ClientFrame, LIVE_AUDIO_MAX_BYTES, LIVE_FRAME_MAX_BYTES, LIVE_HELLO_MS, ServerFrame,
+};
 use toolshelf_core::refusal::{Code, Refusal, cut};
 
 use super::asked;
+use super::provider::bridge::{Bridge, Out};
+use super::provider::settings::LiveSettings;
 use crate::http::App;
 use crate::service::{Event, OWNER, lagged};
 
@@ -28,6 +33,9 @@ const SEND_TIME: Duration = Duration::from_secs(20);
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// Time between two pings, by which both sides know that the other is there.
 const PING: Duration = Duration::from_secs(30);
+
+/// Sessions are counted, so that each knows its own calls.
+static SESSIONS: AtomicU64 = AtomicU64::new(1);
 
 /// How a session ends.
 enum End {
@@ -46,6 +54,12 @@ struct Session {
     /// The declarations that hold in this session.
     tools: Vec<Value>,
     answers: FuturesUnordered<BoxFuture<'static, ServerFrame>>,
+    /// Its number.
+    number: u64,
+    /// The model that answers, where one is set.
+    provider: Option<LiveSettings>,
+    /// The way to it, once something was said.
+    bridge: Option<Bridge>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -78,11 +92,20 @@ async fn greeted(app: &App, socket: &mut WebSocket) -> Result<Session, End> {
     drop(greeting);
     // What happens while the declarations are read is told after them.
     let events = app.handle().events();
-    let tools = app.handle().ask(async |service| service.declarations().await).await;
-    let tools = tools.and_then(|tools| tools).map_err(End::Refused)?;
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    send(socket, &ServerFrame::State { state: "ready".to_owned(), tools: tools.clone(), version }).await?;
-    Ok(Session { app: app.clone(), events, tools, answers: FuturesUnordered::new(), _place: place })
+    let known =
+        app.handle().ask(async |service| Ok((service.declarations().await?, service.live().cloned())));
+    let (tools, provider) = known.await.and_then(|known| known).map_err(End::Refused)?;
+    let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
+    let ready = ServerFrame::State {
+        state: "ready".to_owned(),
+        tools: tools.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        session: number,
+        provider: provider.as_ref().map(LiveSettings::told),
+    };
+    send(socket, &ready).await?;
+    let answers = FuturesUnordered::new();
+    Ok(Session { app: app.clone(), events, tools, answers, number, provider, bridge: None, _place: place })
 }
 
 const END_OF_COMPANION: End = End::Closed(close_code::AWAY, "the companion stops");
@@ -90,7 +113,11 @@ const END_OF_COMPANION: End = End::Closed(close_code::AWAY, "the companion stops
 /// The token of the first frame.
 async fn hello(socket: &mut WebSocket) -> Result<String, End> {
     loop {
-        let Some(text) = text(socket.recv().await)? else { continue };
+        let text = match said(socket.recv().await)? {
+            Said::Text(text) => text,
+            Said::Audio(_) => return Err(NO_SOUND),
+            Said::Nothing => continue,
+        };
         return match serde_json::from_str(&text) {
             Ok(ClientFrame::Hello { bearer }) => Ok(bearer),
             _ => {
@@ -113,6 +140,10 @@ impl Session {
                 () = stopping.wait() => Err(END_OF_COMPANION),
                 event = self.events.recv() => self.tell(event, socket).await,
                 Some(frame) = self.answers.next() => send(socket, &frame).await,
+                out = next_of(&mut self.bridge) => match out {
+                    Out::Frame(frame) => send(socket, &frame).await,
+                    Out::Audio(pcm) => put(socket, Message::Binary(pcm.into())).await,
+                },
                 message = socket.recv(), if self.answers.len() < ASKED_MAX => self.take(message, socket).await,
                 _ = pings.tick() => put(socket, Message::Ping(Default::default())).await,
             };
@@ -133,6 +164,9 @@ impl Session {
         })?;
         if let Event::Shelf(tools) = &event {
             self.tools.clone_from(tools);
+            if let Some(bridge) = &self.bridge {
+                bridge.tools(tools);
+            }
         }
         match event.frame_for(OWNER) {
             Some(frame) => send(socket, &frame).await,
@@ -145,36 +179,85 @@ impl Session {
         message: Option<Result<Message, axum::Error>>,
         socket: &mut WebSocket,
     ) -> Result<(), End> {
-        let Some(text) = text(message)? else { return Ok(()) };
+        let text = match said(message)? {
+            Said::Text(text) => text,
+            Said::Audio(_) if self.provider.as_ref().is_none_or(|model| model.told().audio.is_none()) => {
+                return Err(NO_SOUND);
+            }
+            Said::Audio(pcm) => return self.pass(socket, |bridge| bridge.audio(pcm)).await,
+            Said::Nothing => return Ok(()),
+        };
         match serde_json::from_str(&text) {
+            Ok(ClientFrame::Text { text }) if self.provider.is_some() => {
+                self.pass(socket, |bridge| bridge.text(text)).await
+            }
             Ok(ClientFrame::Text { text }) => {
-                self.answers.push(Box::pin(asked::text(self.app.handle().clone(), text, self.tools.clone())));
+                let (handle, tools) = (self.app.handle().clone(), self.tools.clone());
+                self.answers.push(Box::pin(asked::text(handle, text, tools, self.number)));
                 Ok(())
             }
             Ok(ClientFrame::Call { call_id, name, args }) => {
                 self.answers.push(Box::pin(asked::call(self.app.handle().clone(), call_id, name, args)));
                 Ok(())
             }
+            // A script has answered before it can be cancelled.
+            Ok(ClientFrame::Cancel {} | ClientFrame::AudioEnd {}) if self.bridge.is_none() => Ok(()),
+            Ok(ClientFrame::Cancel {}) => self.pass(socket, Bridge::cancel).await,
+            Ok(ClientFrame::AudioEnd {}) => self.pass(socket, Bridge::audio_end).await,
             Ok(ClientFrame::Hello { .. }) => {
                 send(socket, &asked::not_understood(&text, "hello was said")).await
             }
             Err(err) => send(socket, &asked::not_understood(&text, &cut(&err.to_string(), 120))).await,
         }
     }
+
+    /// Passes something on to the model.
+    async fn pass(
+        &mut self,
+        socket: &mut WebSocket,
+        say: impl FnOnce(&Bridge) -> Result<(), Refusal>,
+    ) -> Result<(), End> {
+        let Some(provider) = &self.provider else { return Ok(()) };
+        let bridge = self.bridge.get_or_insert_with(|| {
+            Bridge::start(self.app.handle().clone(), provider.clone(), &self.tools, self.number)
+        });
+        match say(bridge) {
+            Ok(()) => Ok(()),
+            Err(refusal) => send(socket, &ServerFrame::fault(&refusal)).await,
+        }
+    }
 }
 
-/// The text of a message; `None` for one that only keeps the connection up.
-fn text(message: Option<Result<Message, axum::Error>>) -> Result<Option<String>, End> {
+/// What comes from the model; nothing while there is no way to it.
+async fn next_of(bridge: &mut Option<Bridge>) -> Out {
+    match bridge {
+        Some(bridge) => bridge.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a message says.
+enum Said {
+    Text(String),
+    /// Sound.
+    Audio(Vec<u8>),
+    /// It only keeps the connection up.
+    Nothing,
+}
+
+fn said(message: Option<Result<Message, axum::Error>>) -> Result<Said, End> {
     match message {
         None | Some(Ok(Message::Close(_))) => Err(End::Gone),
         Some(Ok(Message::Text(text))) if text.len() > LIVE_FRAME_MAX_BYTES => Err(TOO_LONG),
-        Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),
-        Some(Ok(Message::Binary(_))) => Err(End::Closed(close_code::UNSUPPORTED, "frames are texts of JSON")),
-        Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(None),
+        Some(Ok(Message::Text(text))) => Ok(Said::Text(text.as_str().to_owned())),
+        Some(Ok(Message::Binary(pcm))) if pcm.len() > LIVE_AUDIO_MAX_BYTES => Err(TOO_LONG),
+        Some(Ok(Message::Binary(pcm))) => Ok(Said::Audio(pcm.to_vec())),
+        Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(Said::Nothing),
         Some(Err(err)) => Err(fault(err)),
     }
 }
 
+const NO_SOUND: End = End::Closed(close_code::UNSUPPORTED, "frames are texts of JSON");
 const TOO_LONG: End = End::Closed(close_code::SIZE, "the frame is too long");
 
 fn fault(err: axum::Error) -> End {

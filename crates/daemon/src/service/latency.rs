@@ -72,6 +72,7 @@ mod tests {
                 digest: None,
                 refused: None,
                 why: None,
+                session: None,
             });
         }
         let expected = Latency { calls: 100, last_ok: false, last_ms: 99.0, median_ms: 67.0 };

@@ -34,6 +34,7 @@ use toolshelf_sandbox::WorkerProgram;
 use self::latency::Latencies;
 use crate::config::Config;
 use crate::extensions::{ExtError, Extensions, ExtensionsOptions};
+use crate::live::LiveSettings;
 use crate::machine::{Machine, MachineOptions};
 use crate::mcp::desk::Desk;
 use crate::settings;
@@ -57,6 +58,7 @@ struct Inner {
     data_dir: PathBuf,
     extensions: OnceCell<Extensions>,
     desk: Desk,
+    live: Option<LiveSettings>,
 }
 
 /// Those who watch, and what is counted of what they hear.
@@ -114,6 +116,7 @@ impl Service {
             Refusal::new(Code::TaskEnvironmentUnverified, why)
         })?;
         let config = Config::load()?;
+        let live = config.live;
         roots.extend(config.roots);
         let watchers =
             Rc::new(Watchers { events: broadcast::Sender::new(EVENTS_KEPT), latencies: RefCell::default() });
@@ -133,7 +136,8 @@ impl Service {
         })
         .await?;
         let (extensions, desk) = (OnceCell::new(), Desk::new(&data_dir));
-        Ok(Self { inner: Rc::new(Inner { shelf, machine, watchers, data_dir, extensions, desk }) })
+        let inner = Inner { shelf, machine, watchers, data_dir, extensions, desk, live };
+        Ok(Self { inner: Rc::new(inner) })
     }
 
     /// The tasks of this computer.
@@ -167,6 +171,11 @@ impl Service {
     /// What is kept for agents.
     pub(crate) fn desk(&self) -> &Desk {
         &self.inner.desk
+    }
+
+    /// The model that answers in live sessions, where one is set.
+    pub(crate) fn live(&self) -> Option<&LiveSettings> {
+        self.inner.live.as_ref()
     }
 
     /// Ends all that runs, and waits until that is written.
@@ -228,11 +237,26 @@ impl Service {
         args: &Map<String, Value>,
         from: CallOrigin,
     ) -> Result<Answer, Refusal> {
+        self.call_tool_in(id, args, from, None).await
+    }
+
+    /// [`call_tool`](Self::call_tool) because of something that was said in that live session.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn call_tool_in(
+        &self,
+        id: &str,
+        args: &Map<String, Value>,
+        from: CallOrigin,
+        session: Option<u64>,
+    ) -> Result<Answer, Refusal> {
         let start = Instant::now();
         let mut inputs = Vec::new();
         let result = self.call(id, args, &mut inputs).await;
         let took = start.elapsed().as_secs_f64() * 1_000.0;
-        self.tell(Event::Call(CallNotice::of(id, &result, inputs, took, from)));
+        let notice = CallNotice::of(id, &result, inputs, took, from);
+        self.tell(Event::Call(CallNotice { session, ..notice }));
         result
     }
 

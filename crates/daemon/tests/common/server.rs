@@ -58,8 +58,14 @@ impl Server {
 
     /// A companion over the shelf in that folder.
     pub(crate) fn over(shelf: Option<&Path>) -> Self {
+        Self::set_up(shelf, |_| {})
+    }
+
+    /// A companion with settings of the test's own.
+    pub(crate) fn set_up(shelf: Option<&Path>, set: impl FnOnce(&mut Command)) -> Self {
         let data = tempfile::tempdir().unwrap();
         let mut command = toolshelf(shelf);
+        set(&mut command);
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data"]).arg(data.path());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
@@ -258,6 +264,11 @@ impl Live {
             Ok(frame) => frame,
             Err(close) => panic!("closed: {close:?}"),
         }
+    }
+
+    /// The next message, whatever it is.
+    pub(crate) async fn message(&mut self) -> Message {
+        tokio::time::timeout(PATIENCE, self.socket.next()).await.unwrap().unwrap().unwrap()
     }
 
     /// The next frame of that type; others are passed over.
