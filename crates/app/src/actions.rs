@@ -90,7 +90,11 @@ fn with_shelf(state: State, act: impl AsyncFnOnce(Toolshelf) + 'static) {
 fn note_call(state: State, event: &CallEvent) {
     let timing = event.result.as_ref().ok().copied();
     let (at_ms, duration_ms) = (event.at_ms, event.duration_ms);
-    note(state, event.tool.clone(), Call { at_ms, duration_ms, ok: timing.is_some(), timing, from: event.from });
+    note(
+        state,
+        event.tool.clone(),
+        Call { at_ms, duration_ms, ok: timing.is_some(), timing, from: event.from },
+    );
     // What a call finds out about a stored module holds for the list as well.
     let is_about_module =
         |refusal: &Refusal| matches!(refusal.code, Code::DigestMismatch | Code::WasmUnreadable);

@@ -29,28 +29,23 @@ const OUTPUT_MAX_BYTES: usize = 4_096;
 ///
 /// # Errors
 /// [`Code::ExecutorUnavailable`], [`Code::ExecutorFailed`], [`Code::TimeExceeded`] or [`Code::OverBudget`].
-pub async fn ask(
-    shelf: &Toolshelf,
-    text: &str,
-    told: Rc<dyn Fn(&str, TextCall)>,
-) -> Result<String, Refusal> {
+pub async fn ask(shelf: &Toolshelf, text: &str, told: Rc<dyn Fn(&str, TextCall)>) -> Result<String, Refusal> {
     let stop = Stop::new();
     let failed = |thrown: JsValue| {
         Refusal::new(Code::ExecutorFailed, format!("the browser's model answers: {}", js::message(&thrown)))
     };
     let tools = shelf.known_declarations();
     let system = js::object(&[("role", "system".into()), ("content", instructions(&tools).into())]);
-    let options =
-        js::object(&[("initialPrompts", Array::of1(&system).into()), ("signal", stop.signal())]);
-    let create = js::call_async(&js::global("LanguageModel"), "create", &[options.into()]);
-    let session = in_time(create).await?.map_err(failed)?;
+    let options = js::object(&[("initialPrompts", Array::of1(&system).into()), ("signal", stop.signal())]);
+    let (api, arguments) = (js::global("LanguageModel"), [options.into()]);
+    let session = in_time(js::call_async(&api, "create", &arguments)).await?.map_err(failed)?;
     let session = Session(session);
     let constraint = js::plain(&schema(&tools));
     let mut prompt = text.to_owned();
     for _ in 0..=CALLS_MAX {
         let options = js::object(&[("responseConstraint", constraint.clone()), ("signal", stop.signal())]);
-        let asked = js::call_async(&session.0, "prompt", &[(&*prompt).into(), options.into()]);
-        let answer = in_time(async { asked.await }).await?.map_err(failed)?;
+        let arguments = [(&*prompt).into(), options.into()];
+        let answer = in_time(js::call_async(&session.0, "prompt", &arguments)).await?.map_err(failed)?;
         let answer = answer.as_string().unwrap_or_default();
         let Some((tool, arguments)) = call_of(&answer) else { return Ok(words_of(answer)) };
         let call = shelf.call_texts(&tool, &arguments, None).await;
@@ -120,7 +115,10 @@ fn outcome(tool: &str, call: &TextCall) -> String {
             output.truncate(output.floor_char_boundary(OUTPUT_MAX_BYTES));
             json!({ "tool": tool, "ok": true, "output": output }).to_string()
         }
-        Err(refusal) => json!({ "tool": tool, "ok": false, "refused": refusal.code.as_str(), "why": refusal.why }).to_string(),
+        Err(refusal) => {
+            json!({ "tool": tool, "ok": false, "refused": refusal.code.as_str(), "why": refusal.why })
+                .to_string()
+        }
     }
 }
 
@@ -130,7 +128,10 @@ mod tests {
 
     #[test]
     fn an_answer_says_something_or_asks_for_a_call() {
-        assert_eq!(call_of(r#"{"tool":"hash","arguments":{"input":"x"}}"#), Some(("hash".into(), json!({"input": "x"}))));
+        assert_eq!(
+            call_of(r#"{"tool":"hash","arguments":{"input":"x"}}"#),
+            Some(("hash".into(), json!({"input": "x"})))
+        );
         assert_eq!(call_of(r#"{"tool":"hash"}"#), Some(("hash".into(), json!({}))));
         for text in [r#"{"say":"hi"}"#, r#"{"tool":""}"#, r#"{"tool":7}"#, "[]", "hello", ""] {
             assert_eq!(call_of(text), None, "{text}");

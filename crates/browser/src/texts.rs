@@ -46,7 +46,10 @@ impl Toolshelf {
         let mut given = Vec::new();
         for (input, source) in abi.layout().inputs.iter().zip(call.inputs) {
             let Source::Text(text) = source else {
-                return Err(Refusal::new(Code::InvalidArgument, "there are no files here; pass the text itself"));
+                return Err(Refusal::new(
+                    Code::InvalidArgument,
+                    "there are no files here; pass the text itself",
+                ));
             };
             inputs.push(text.clone().into_bytes());
             given.push((input.arguments[0].to_owned(), text.into_bytes()));

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use futures::future::{Abortable, AbortHandle, LocalBoxFuture};
+use futures::future::{AbortHandle, Abortable, LocalBoxFuture};
 use js_sys::{JSON, Promise};
 use serde_json::{Value, json};
 use toolshelf_core::refusal::{Code, Refusal, cut};
@@ -104,7 +104,8 @@ impl WebMcp {
     async fn register(&self, name: String, declaration: Value) {
         let (stop, execute) = (Stop::new(), self.closure(name.clone()));
         let description = declaration["description"].as_str().filter(|text| !text.trim().is_empty());
-        let annotations = json!({ "readOnlyHint": declaration["readOnly"] == true, "untrustedContentHint": true });
+        let annotations =
+            json!({ "readOnlyHint": declaration["readOnly"] == true, "untrustedContentHint": true });
         let tool = js::object(&[
             ("name", (&*name).into()),
             ("description", cut(description.unwrap_or(&name), DESCRIPTION_MAX_CHARS).into()),
@@ -127,7 +128,9 @@ impl WebMcp {
             let (execute, name) = (Rc::clone(&execute), name.clone());
             future_to_promise(async move {
                 let value = match arguments(&input) {
-                    Ok(arguments) => cancellable(&js::get(&options, "signal"), execute(name, arguments)).await,
+                    Ok(arguments) => {
+                        cancellable(&js::get(&options, "signal"), execute(name, arguments)).await
+                    }
                     Err(refusal) => json!(refusal),
                 };
                 Ok(js::plain(&value))
@@ -138,8 +141,10 @@ impl WebMcp {
     /// Counts this page's tools in the browser's list, and puts back what somebody else took away.
     async fn look(&self) -> usize {
         let listed = js::call_async(&self.inner.context, "getTools", &[]).await.unwrap_or_default();
-        let names: Vec<_> =
-            js_sys::Array::from(&listed).iter().filter_map(|tool| js::get(&tool, "name").as_string()).collect();
+        let names: Vec<_> = js_sys::Array::from(&listed)
+            .iter()
+            .filter_map(|tool| js::get(&tool, "name").as_string())
+            .collect();
         let missing: Vec<_> =
             self.inner.offered.borrow().keys().filter(|name| !names.contains(name)).cloned().collect();
         let count = self.inner.offered.borrow().len() - missing.len();
@@ -161,7 +166,8 @@ impl std::fmt::Debug for WebMcp {
 
 /// Awaits `work`, and drops it when the signal aborts: its worker ends.
 async fn cancellable(signal: &JsValue, work: LocalBoxFuture<'static, Value>) -> Value {
-    let cancelled = || json!(Refusal::new(Code::TaskCancelled, "the agent does not want the answer any more"));
+    let cancelled =
+        || json!(Refusal::new(Code::TaskCancelled, "the agent does not want the answer any more"));
     if js::get(signal, "aborted").is_truthy() {
         return cancelled();
     }

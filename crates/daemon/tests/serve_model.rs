@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::{SinkExt as _, StreamExt as _};
 use provider::Provider;
 use serde_json::{Value, json};
 use server::{Live, Server};
@@ -535,6 +536,21 @@ async fn a_call_that_gemini_takes_back_ends_its_worker() {
     common::eventually("the worker is gone", || server.metric("toolshelf_gate_active") == Some(0.0));
 }
 
+/// Answers one connection as Gemini does, over TLS. Who does not trust it ends it.
+async fn answer_safely(acceptor: tokio_rustls::TlsAcceptor, tcp: tokio::net::TcpStream) {
+    let Ok(stream) = acceptor.accept(tcp).await else { return };
+    let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+    while let Some(Ok(Message::Text(text))) = socket.next().await {
+        let frame: Value = serde_json::from_str(&text).unwrap();
+        let answer = if frame.get("setup").is_some() {
+            json!({"setupComplete": {}})
+        } else {
+            json!({"serverContent": {"modelTurn": {"parts": [{"text": "safe"}]}, "turnComplete": true}})
+        };
+        socket.send(Message::text(answer.to_string())).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn an_encrypted_provider_must_show_a_certificate_of_the_authority_that_is_set() {
     let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -553,18 +569,7 @@ async fn an_encrypted_provider_must_show_a_certificate_of_the_authority_that_is_
     tokio::spawn(async move {
         loop {
             let (tcp, _) = listener.accept().await.unwrap();
-            let Ok(stream) = acceptor.accept(tcp).await else { continue };
-            let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
-            use futures::{SinkExt as _, StreamExt as _};
-            while let Some(Ok(Message::Text(text))) = socket.next().await {
-                let frame: Value = serde_json::from_str(&text).unwrap();
-                let answer = if frame.get("setup").is_some() {
-                    json!({"setupComplete": {}})
-                } else {
-                    json!({"serverContent": {"modelTurn": {"parts": [{"text": "safe"}]}, "turnComplete": true}})
-                };
-                socket.send(Message::text(answer.to_string())).await.unwrap();
-            }
+            tokio::spawn(answer_safely(acceptor.clone(), tcp));
         }
     });
     let table = |more: &str| {

@@ -32,6 +32,11 @@ impl Companion {
 
     /// Starts one on a free port.
     pub async fn start() -> Result<Self> {
+        Self::start_with("").await
+    }
+
+    /// Starts one with more lines at the end of its `toolshelf.toml`. The key of a live model is `a-key-of-a-test`.
+    pub async fn start_with(more: &str) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(format!("toolshelf-e2e-{process}-c{count}"));
@@ -40,7 +45,7 @@ impl Companion {
         let root = folder.join("root").display().to_string();
         let config = format!(
             "roots = [{root:?}]\n[agents.{}]\ncommand = [\"sh\", \"-c\", \"echo at work >&2; exec sleep 600\"]\n\
-             description = \"Works until it is stopped\"\ndeadline-ms = 120000\n",
+             description = \"Works until it is stopped\"\ndeadline-ms = 120000\n{more}\n",
             Self::AGENT
         );
         std::fs::write(folder.join("toolshelf.toml"), config)?;
@@ -132,6 +137,7 @@ async fn launch(folder: &Path, listen: SocketAddr) -> Result<(Child, SocketAddr)
         .args(["--json", "serve", "--listen", &listen.to_string(), "--data"])
         .arg(folder.join("data"))
         .env("TOOLSHELF_TOKEN", Companion::TOKEN)
+        .env("OPENAI_API_KEY", "a-key-of-a-test")
         .env("TOOLSHELF_CONFIG", folder.join("toolshelf.toml"))
         .env("TOOLSHELF_CACHE_DIR", folder.join("cache"))
         .env("TOOLSHELF_SHELF_DIR", folder.join("shelf"))

@@ -7,6 +7,7 @@ mod page {
     mod delegating;
     mod environments;
     mod harness;
+    mod live;
     mod offline;
     mod package;
     mod person;
@@ -18,4 +19,5 @@ mod page {
     mod task_tabs;
     mod tasks;
     mod tools;
+    mod webmcp;
 }

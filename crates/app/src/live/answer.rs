@@ -196,7 +196,8 @@ fn hear(state: State, desk: Desk, growing: StoredValue<Option<ArcRwSignal<String
             if desk.busy.get_untracked() {
                 desk.busy.set(false);
                 let why = ["the live session is over: ", &refusal.why].concat();
-                let code = if refusal.code == Code::BearerRefused { refusal.code } else { Code::MachineUnreachable };
+                let code =
+                    if refusal.code == Code::BearerRefused { refusal.code } else { Code::MachineUnreachable };
                 fault(state, desk, Refusal::new(code, why));
             }
         }

@@ -99,15 +99,21 @@ fn who(state: State, desk: Desk) -> AnyView {
         }
     };
     let about = move || match desk.who.get() {
-        Who::Script => "A script reads what you type: a tool's name and its texts. Nothing leaves this tab.".to_owned(),
+        Who::Script => {
+            "A script reads what you type: a tool's name and its texts. Nothing leaves this tab.".to_owned()
+        }
         Who::Model => "The browser's own model, on this device. It calls the tools of this tab.".to_owned(),
         Who::Companion => match desk.provider.get() {
-            Some(model) => ["The companion passes what you say to ", &model, ". It calls the companion's tools."].concat(),
+            Some(model) => {
+                ["The companion passes what you say to ", &model, ". It calls the companion's tools."]
+                    .concat()
+            }
             None => "The companion's live session. It calls the companion's tools.".to_owned(),
         },
     };
     let missing = move || {
-        let model = (desk.model.get() == Some(false)).then_some("This browser has no model of its own that pages can ask.");
+        let model = (desk.model.get() == Some(false))
+            .then_some("This browser has no model of its own that pages can ask.");
         let companion = (!has_companion()).then_some("No companion is connected.");
         let words = [model, companion].into_iter().flatten().collect::<Vec<_>>().join(" ");
         (!words.is_empty()).then_some(words)

@@ -59,7 +59,8 @@ pub(super) fn lines(desk: Desk) -> AnyView {
             }
         });
     });
-    let waiting = move || desk.busy.get().then(|| view! { <p class="live__wait muted">"Waiting for an answer"</p> });
+    let waiting =
+        move || desk.busy.get().then(|| view! { <p class="live__wait muted">"Waiting for an answer"</p> });
     view! {
         <section class="live__lines" aria-label="Conversation" tabindex="0">
             <ol>
@@ -126,8 +127,9 @@ fn result_of(call: &Called) -> AnyView {
         }
         Shown::Output(output) => {
             let shown = visible(output);
+            let is_short = shown.len() < 1_000;
             view! {
-                <details class="raw" open=shown.len() < 1_000>
+                <details class="raw" open=is_short>
                     <summary><Icon name="#i-chevron"/>"Output"</summary>
                     <div class="raw__body" tabindex="0" role="region" aria-label="Output"><pre>{shown}</pre></div>
                 </details>

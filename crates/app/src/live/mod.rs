@@ -60,7 +60,9 @@ pub(crate) fn live_view(state: State) -> Result<AnyView, SplitLoaderError> {
     let agent = move || {
         let count = state.offered.get().filter(|count| *count > 0)?;
         let tools = counted(count as u64, "call", "calls");
-        Some(view! { <p class="live__agent muted">"The browser's own agent is offered "{tools}" of this page."</p> })
+        Some(
+            view! { <p class="live__agent muted">"The browser's own agent is offered "{tools}" of this page."</p> },
+        )
     };
     let panel = view! {
         <main class="page live" id="main" tabindex="-1">

@@ -61,7 +61,9 @@ fn start(state: State, desk: Desk) {
             desk.listening.set(false);
             if let Some(why) = why {
                 let words = match &*why {
-                    "not-allowed" | "service-not-allowed" => "the browser does not let this page listen".to_owned(),
+                    "not-allowed" | "service-not-allowed" => {
+                        "the browser does not let this page listen".to_owned()
+                    }
                     "network" => "the browser's speech service cannot be reached".to_owned(),
                     "audio-capture" => "there is no microphone".to_owned(),
                     other => other.to_owned(),

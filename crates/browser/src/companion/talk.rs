@@ -5,7 +5,6 @@ use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::rc::Rc;
 
-use futures::StreamExt as _;
 use futures::future::{AbortHandle, Either, abortable, select};
 use gloo_timers::future::TimeoutFuture;
 use serde_json::Value;
@@ -65,7 +64,9 @@ impl Talk {
             hear(Told::Over(why));
         });
         // It ends with this value.
-        spawn_local(async move { drop(work.await) });
+        spawn_local(async move {
+            let _ended = work.await;
+        });
         Self { shared, task }
     }
 
@@ -154,7 +155,8 @@ fn told(frame: &Value, session: Option<u64>) -> Option<Told> {
             _ => LinkState::Closed,
         })),
         "fault" | "refused" => {
-            let unknown = || Refusal::new(Code::UpstreamFailed, "the companion told of a fault without a name");
+            let unknown =
+                || Refusal::new(Code::UpstreamFailed, "the companion told of a fault without a name");
             Some(Told::Fault(wire::refusal(frame).unwrap_or_else(unknown)))
         }
         "tool" => {
