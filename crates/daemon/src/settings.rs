@@ -98,6 +98,18 @@ pub(crate) const CA_FILE: Setting = Setting {
     aliases: &[],
     about: "a PEM file of the only authorities whose servers are trusted, instead of the public ones",
 };
+/// Where the key of the secrets lies.
+pub(crate) const VAULT_KEY: Setting = Setting {
+    name: "TOOLSHELF_VAULT_KEY",
+    aliases: &[],
+    about: "where the key of the secrets is put: keyring, file, or auto (the system's keyring where one answers)",
+};
+/// Where extensions are looked up.
+pub(crate) const REGISTRY: Setting = Setting {
+    name: "TOOLSHELF_EXTENSIONS_REGISTRY",
+    aliases: &[],
+    about: "the index of `toolshelf ext search`: an https address or a file",
+};
 
 /// The table.
 pub(crate) const ALL: &[&Setting] = &[
@@ -122,6 +134,8 @@ pub(crate) const ALL: &[&Setting] = &[
     &SHARE_PREFIXES,
     &ALLOW_PRIVATE_ADDRESSES,
     &CA_FILE,
+    &VAULT_KEY,
+    &REGISTRY,
 ];
 
 impl Setting {

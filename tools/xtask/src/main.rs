@@ -18,10 +18,12 @@ mod build;
 mod build_wasm;
 mod chunks;
 mod finish;
+mod fuzz;
 mod inline_app;
 mod offline;
 mod package;
 mod page;
+mod peers;
 mod pins;
 mod run;
 mod setup;
@@ -45,7 +47,9 @@ cargo xtask <command>
   bench browser         measure calls of tools in headless Chromium
   bench tasks           measure the reducer, and tasks in headless Chromium
   bench host            measure calls in processes of this computer
-  bench extensions      measure calls of extensions beside bare wasmtime
+  bench extensions      measure calls of extensions beside bare wasmtime and extism
+  fuzz [target]... [--seconds N]
+                        run the fuzz targets, each for 120 seconds or N; a finding fails the run
   screenshot            write pictures of the page to target/screenshots/, wide and narrow, light and dark
   finish-dist           complete a staged page; Trunk calls it, nobody else needs to
 ";
@@ -65,6 +69,7 @@ enum Command {
     BenchTasks,
     BenchHost,
     BenchExtensions,
+    Fuzz { targets: Vec<String>, seconds: u32 },
     Screenshot,
     FinishDist,
 }
@@ -83,11 +88,12 @@ fn main() -> ExitCode {
 
 fn parse(mut args: lexopt::Parser) -> Result<Command> {
     let (mut words, mut check, mut port) = (Vec::new(), false, None);
-    let mut help = false;
+    let (mut help, mut seconds) = (false, None);
     while let Some(arg) = args.next()? {
         match arg {
             Short('h') | Long("help") => help = true,
             Long("check") => check = true,
+            Long("seconds") => seconds = Some(args.value()?.parse()?),
             Long("port") => port = Some(args.value()?.parse()?),
             Value(word) => words.push(word.string()?),
             other => return Err(other.unexpected().into()),
@@ -109,12 +115,19 @@ fn parse(mut args: lexopt::Parser) -> Result<Command> {
         ["bench", "tasks"] => Command::BenchTasks,
         ["bench", "host"] => Command::BenchHost,
         ["bench", "extensions"] => Command::BenchExtensions,
+        ["fuzz", targets @ ..] => {
+            let targets = targets.iter().map(ToString::to_string).collect();
+            Command::Fuzz { targets, seconds: seconds.unwrap_or(fuzz::SECONDS) }
+        }
         ["screenshot"] => Command::Screenshot,
         ["finish-dist"] => Command::FinishDist,
         other => bail!("there is no command `{}`\n\n{HELP}", other.join(" ")),
     };
     if port.is_some() && !matches!(command, Command::Run { .. }) {
         bail!("`--port` belongs to `cargo xtask run`");
+    }
+    if seconds.is_some() && !matches!(command, Command::Fuzz { .. }) {
+        bail!("`--seconds` belongs to `cargo xtask fuzz`");
     }
     if check && !matches!(command, Command::BuildWasm { .. }) {
         bail!("`--check` belongs to `cargo xtask build-wasm`");
@@ -146,9 +159,8 @@ fn execute(command: Command) -> Result<()> {
         Command::BenchHost => {
             sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "host"]))
         }
-        Command::BenchExtensions => {
-            sh::run(sh::cargo().args(["bench", "--package", "toolshelf-sandbox", "--bench", "extensions"]))
-        }
+        Command::BenchExtensions => peers::bench_extensions(),
+        Command::Fuzz { targets, seconds } => fuzz::run(&targets, seconds),
         Command::Screenshot => page::screenshot(),
         Command::FinishDist => finish::staged(),
     }
@@ -176,6 +188,8 @@ mod tests {
             ("bench tasks", Command::BenchTasks),
             ("bench host", Command::BenchHost),
             ("bench extensions", Command::BenchExtensions),
+            ("fuzz", Command::Fuzz { targets: vec![], seconds: fuzz::SECONDS }),
+            ("fuzz manifest --seconds 5", Command::Fuzz { targets: vec!["manifest".into()], seconds: 5 }),
         ] {
             assert_eq!(parsed(line).unwrap(), command, "{line}");
         }
@@ -186,6 +200,7 @@ mod tests {
         for (line, part) in [
             ("jump", "no command `jump`"),
             ("build --port 1", "`--port` belongs to"),
+            ("bench host --seconds 1", "`--seconds` belongs to"),
             ("tidy --check", "`--check` belongs to"),
             ("run --port x", "x"),
             ("run --fast", "--fast"),

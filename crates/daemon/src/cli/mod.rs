@@ -3,12 +3,14 @@
 #![expect(clippy::print_stderr, reason = "a command line program reports to its terminal")]
 
 mod args;
+mod args_extensions;
 mod build;
 mod call;
 mod companion;
 mod doctor;
 mod ext;
 mod ext_new;
+mod ext_sign;
 mod inspect;
 mod list;
 mod manage;

@@ -72,8 +72,22 @@ impl Extensions {
         module: ModuleSource,
         by: Option<&str>,
     ) -> Result<InstallRecord, ExtError> {
+        self.install_as(manifest, module, LifecycleState::Active, by)
+    }
+
+    /// The same, in another state than in use: one that is staged cannot be called before somebody activates it.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install).
+    pub(crate) fn install_as(
+        &self,
+        manifest: &Value,
+        module: ModuleSource,
+        state: LifecycleState,
+        by: Option<&str>,
+    ) -> Result<InstallRecord, ExtError> {
         let text = |field: &str| cut(manifest.get(field).and_then(Value::as_str).unwrap_or_default(), 128);
-        let end = self.install_unseen(manifest, module, by);
+        let end = self.install_unseen(manifest, module, state, by);
         let detail = end.as_ref().err().map(ToString::to_string).unwrap_or_default();
         self.audit(AuditAction::Install, by, (&text("id"), &text("version")), &detail, &end);
         end
@@ -83,6 +97,7 @@ impl Extensions {
         &self,
         manifest: &Value,
         module: ModuleSource,
+        state: LifecycleState,
         by: Option<&str>,
     ) -> Result<InstallRecord, ExtError> {
         let manifest = IntegrationManifest::from_value(manifest).map_err(ExtensionError::from)?;
@@ -108,7 +123,7 @@ impl Extensions {
                 trust_tier: admitted.trust_tier,
                 installed_at_unix_ms: now,
                 installed_by_passport: by.map(str::to_owned),
-                lifecycle: Lifecycle { since_unix_ms: now, ..Lifecycle::default() },
+                lifecycle: Lifecycle { state, since_unix_ms: now, ..Lifecycle::default() },
             };
             let facts = extension_facts(&record)?;
             let folder = self.folder_of(&id);
@@ -205,7 +220,7 @@ impl Extensions {
         self.folder().join(id)
     }
 
-    fn download(&self) -> Download {
+    pub(super) fn download(&self) -> Download {
         Download {
             timeout: DOWNLOAD_TIMEOUT,
             private_addresses: self.inner.variables.allow_private_addresses(),

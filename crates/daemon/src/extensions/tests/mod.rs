@@ -5,6 +5,7 @@ mod examples;
 mod external;
 mod facts;
 mod grants;
+mod index;
 mod install;
 #[cfg(feature = "wasm-extensions")]
 mod modules;
@@ -42,7 +43,9 @@ impl Host {
     /// One that takes extensions without a signature, and trusts the authorities of a test's server.
     fn trusting(authorities: Option<Authorities>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let variables = Arc::new(Mutex::new(HashMap::new()));
+        // The keyring of whoever runs the tests is none of theirs.
+        let variables = HashMap::from([("TOOLSHELF_VAULT_KEY".to_owned(), "file".to_owned())]);
+        let variables = Arc::new(Mutex::new(variables));
         let clock = Arc::new(AtomicU64::new(1_000_000));
         let extensions = open(dir.path().to_owned(), &variables, &clock, authorities).unwrap();
         let host = Self { dir, extensions, variables, clock };
