@@ -177,7 +177,7 @@ impl Extensions {
         let manifest: Value = serde_json::from_slice(bytes)
             .map_err(|err| ManifestReadFault::Malformed(cut(&err.to_string(), 200)))
             .map_err(ExtensionError::from)?;
-        let installed = self.install_as(&manifest, ModuleSource::Manifest, state, by)?;
+        let installed = self.install(&manifest, ModuleSource::Manifest, state, by)?;
         Ok(RegistryInstall {
             schema: REGISTRY_INSTALL_SCHEMA,
             registry_entry: entry,

@@ -62,24 +62,12 @@ pub(crate) struct TransitionStep {
 
 impl Extensions {
     /// Installs an extension for `by`. The manifest is judged whole before anything is fetched, and nothing is written
-    /// before the module's digest is known to be the pinned one.
+    /// before the module's digest is known to be the pinned one. What is installed staged cannot be called before
+    /// somebody activates it.
     ///
     /// # Errors
     /// An [`ExtError`]; then nothing is installed.
     pub(crate) fn install(
-        &self,
-        manifest: &Value,
-        module: ModuleSource,
-        by: Option<&str>,
-    ) -> Result<InstallRecord, ExtError> {
-        self.install_as(manifest, module, LifecycleState::Active, by)
-    }
-
-    /// The same, in another state than in use: one that is staged cannot be called before somebody activates it.
-    ///
-    /// # Errors
-    /// As [`install`](Self::install).
-    pub(crate) fn install_as(
         &self,
         manifest: &Value,
         module: ModuleSource,

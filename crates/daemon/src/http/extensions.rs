@@ -72,7 +72,7 @@ pub(super) async fn register(State(app): State<App>, request: Request) -> Proble
     let Register { manifest, staged } = read(object(request).await?)?;
     let state = installed_state(staged);
     let install =
-        move |host: &Extensions| host.install_as(&manifest, ModuleSource::Manifest, state, by.as_deref());
+        move |host: &Extensions| host.install(&manifest, ModuleSource::Manifest, state, by.as_deref());
     Ok((StatusCode::CREATED, Json(on_thread(&app, install).await?)).into_response())
 }
 

@@ -249,7 +249,7 @@ fn install(host: &Extensions, from: Install) -> Result<Value, Refusal> {
             return Err(Refusal::new(Code::InvalidArgument, why));
         }
     };
-    Ok(json!(host.install_as(&manifest, module, state, None)?))
+    Ok(json!(host.install(&manifest, module, state, None)?))
 }
 
 /// An entry of the registry, as people read it.

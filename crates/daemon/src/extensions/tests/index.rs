@@ -8,7 +8,6 @@ use toolshelf_core::extension::signature::{public_key_hex, sign};
 use toolshelf_core::extension::{ExtensionError, IntegrationManifest};
 
 use super::super::index::RegistryInstall;
-use super::super::records::LifecycleState;
 use super::super::testing::{Answer, Server};
 use super::*;
 
@@ -270,7 +269,7 @@ async fn what_is_staged_is_not_called_before_it_is_activated() {
     let host = Host::new();
     let manifest = wasm_manifest("ext.a", EMPTY_MODULE);
     let module = ModuleSource::Bytes(EMPTY_MODULE.to_vec());
-    host.extensions.install_as(&manifest, module, LifecycleState::Staged, None).unwrap();
+    host.extensions.install(&manifest, module, LifecycleState::Staged, None).unwrap();
     host.grant("ext.a", |_| {});
     let err = host.call(json!({})).await.unwrap_err();
     assert_eq!((status(&err.error), err.to_string().as_str()), (409, "extension 'ext.a' is staged"));

@@ -25,6 +25,7 @@ use super::dispatch::{Invocation, Outcome};
 use super::error::InvokeError;
 use super::grants::GrantRequest;
 use super::outbound::Authorities;
+use super::records::LifecycleState;
 use super::registry::ModuleSource;
 use super::{Clock, ExtError, Extensions, ExtensionsOptions};
 
@@ -80,13 +81,15 @@ impl Host {
     }
 
     fn install(&self, manifest: &Value) -> Result<super::records::InstallRecord, ExtError> {
-        self.extensions.install(manifest, ModuleSource::Manifest, Some("p_admin"))
+        self.extensions.install(manifest, ModuleSource::Manifest, LifecycleState::Active, Some("p_admin"))
     }
 
     /// Installs `module` as `ext.a`, and lets `p_alice` call it.
     fn with_module(&self, module: &[u8]) {
         let manifest = wasm_manifest("ext.a", module);
-        self.extensions.install(&manifest, ModuleSource::Bytes(module.to_vec()), None).unwrap();
+        self.extensions
+            .install(&manifest, ModuleSource::Bytes(module.to_vec()), LifecycleState::Active, None)
+            .unwrap();
         self.grant("ext.a", |_| {});
     }
 
