@@ -98,6 +98,18 @@ pub(crate) const CA_FILE: Setting = Setting {
     aliases: &[],
     about: "a PEM file of the only authorities whose servers are trusted, instead of the public ones",
 };
+/// Where the key of the secrets lies.
+pub(crate) const VAULT_KEY: Setting = Setting {
+    name: "TOOLSHELF_VAULT_KEY",
+    aliases: &[],
+    about: "where the key of the secrets is put: keyring, file, or auto (the system's keyring where one answers)",
+};
+/// Where extensions are looked up.
+pub(crate) const REGISTRY: Setting = Setting {
+    name: "TOOLSHELF_EXTENSIONS_REGISTRY",
+    aliases: &[],
+    about: "the index of `toolshelf ext search`: an https address or a file",
+};
 
 /// On whose behalf agents call extensions.
 pub(crate) const MCP_PASSPORT: Setting = Setting {
@@ -137,6 +149,8 @@ pub(crate) const ALL: &[&Setting] = &[
     &CA_FILE,
     &MCP_PASSPORT,
     &MCP_NEW_TOOLS,
+    &VAULT_KEY,
+    &REGISTRY,
 ];
 
 impl Setting {

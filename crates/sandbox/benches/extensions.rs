@@ -9,15 +9,19 @@
 //! | bare, hashed | the same, and the bytes are hashed |
 //! | Toolshelf | the bytes are hashed, the code is found by its digest; request, response, log and limits |
 //! | compiled | what is hashed is compiled as well, as without a cache of code |
+//! | extism | a fresh plugin out of compiled code, which does the same work; no digest is checked (`peers`) |
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a program that measures and prints")]
+
+mod peers;
 
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use self::peers::Peers;
+use serde_json::{Value, json};
 use toolshelf_core::Digest;
 use toolshelf_core::extension::envelope::{FactReply, ToolRequest};
 use toolshelf_core::grant::Grant;
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         println!("{name}, {} bytes", module.len());
         compare(&ours, &bare_engine, module);
     }
+    beside_others(&ours, &bare_engine, &small);
     throughput(&ours, &small);
     facts(&ours);
     ExitCode::SUCCESS
@@ -140,9 +145,54 @@ fn compare(ours: &Extensions, engine: &Engine, module: &[u8]) {
     println!("  the first call, compiled in a worker: {:.0} ms", first.as_secs_f64() * 1e3);
 }
 
+/// The small module and other libraries, with a small request and with one of 8 KiB.
+fn beside_others(ours: &Extensions, engine: &Engine, module: &[u8]) {
+    let Some(mut peers) = Peers::start() else {
+        println!("extism is not measured: `cargo xtask bench extensions` builds it");
+        return;
+    };
+    for (name, args) in [
+        ("a small request", json!({"doc_id": "note-1"})),
+        ("a request of 8 KiB", json!({"doc_id": "n".repeat(8_192)})),
+    ] {
+        let bare = Bare::with(engine, module, &args);
+        peers.request(std::str::from_utf8(&bare.request).unwrap());
+        let mut times = vec![Vec::new(); 2 + peers.names.len()];
+        for round in 0..ROUNDS + 2 {
+            let bare_time = each(CALLS, || bare.call());
+            let our = each(CALLS, || our_call_with(ours, module.to_vec(), &args));
+            let others = peers.round(CALLS);
+            if round >= 2 {
+                times.iter_mut().zip([bare_time, our].into_iter().chain(others)).for_each(|(times, time)| {
+                    times.push(time);
+                });
+            }
+        }
+        let our = best(&times[1]);
+        println!("{name}, {} bytes", bare.request.len());
+        println!("  {:<34} {:>10} {:>10} {:>12}", "", "best us", "median us", "/ Toolshelf");
+        let names = ["bare wasmtime, no check", "Toolshelf: hashed, checked, called"].map(str::to_owned);
+        for (name, times) in names.iter().chain(&peers.names).zip(&times) {
+            println!(
+                "  {name:<34} {:>10.1} {:>10.1} {:>12.2}",
+                best(times),
+                median(times),
+                best(times) / our
+            );
+        }
+        let better = times[2..].iter().map(|times| best(times)).fold(f64::INFINITY, f64::min);
+        println!("  the best of extism / Toolshelf: {:.1}; wanted: at least 1.4", better / our);
+    }
+}
+
 fn our_call(ours: &Extensions, bytes: Vec<u8>) {
+    our_call_with(ours, bytes, &json!({"doc_id": "note-1"}));
+}
+
+fn our_call_with(ours: &Extensions, bytes: Vec<u8>, args: &Value) {
     let extension = ours.known(&ModuleBytes::hash(bytes)).unwrap();
-    let outcome = ours.call(&extension, call(Ports::none(), None)).unwrap();
+    let call = Call { args: args.clone(), ..call(Ports::none(), None) };
+    let outcome = ours.call(&extension, call).unwrap();
     assert_eq!(outcome.result, "pong");
 }
 
@@ -162,15 +212,14 @@ struct Bare {
 
 impl Bare {
     fn new(engine: &Engine, module: &[u8]) -> Self {
+        Self::with(engine, module, &json!({"doc_id": "note-1"}))
+    }
+
+    fn with(engine: &Engine, module: &[u8], args: &Value) -> Self {
         let module = Module::new(engine, module).unwrap();
         let pre = Linker::new(engine).instantiate_pre(&module).unwrap();
-        let args = json!({"doc_id": "note-1"});
-        let request = ToolRequest {
-            tool: "ext.bench.run",
-            args: &args,
-            calling_passport_id: "p_alice",
-            request_id: "req-1",
-        };
+        let request =
+            ToolRequest { tool: "ext.bench.run", args, calling_passport_id: "p_alice", request_id: "req-1" };
         Self { pre, request: request.to_json().unwrap() }
     }
 
@@ -186,8 +235,10 @@ impl Bare {
             instance.get_typed_func::<(i32, i32, i32, i32), i32>(&mut store, "extension_call").unwrap();
         memory.write(&mut store, 0, &self.request).unwrap();
         let len = self.request.len() as i32;
-        let returned = called.call(&mut store, (0, len, 256, 65_000)).unwrap();
-        assert_eq!(&memory.data(&store)[256..256 + returned as usize], br#"{"result":"pong"}"#);
+        let out = (len + 255) & !255;
+        let returned = called.call(&mut store, (0, len, out, 40_000 - out)).unwrap();
+        let out = out as usize;
+        assert_eq!(&memory.data(&store)[out..out + returned as usize], br#"{"result":"pong"}"#);
     }
 }
 

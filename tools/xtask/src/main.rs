@@ -18,11 +18,13 @@ mod build;
 mod build_wasm;
 mod chunks;
 mod finish;
+mod fuzz;
 mod inline_app;
 mod mcp;
 mod offline;
 mod package;
 mod page;
+mod peers;
 mod pins;
 mod run;
 mod setup;
@@ -46,8 +48,10 @@ cargo xtask <command>
   bench browser         measure calls of tools in headless Chromium
   bench tasks           measure the reducer, and tasks in headless Chromium
   bench host            measure calls in processes of this computer
-  bench extensions      measure calls of extensions beside bare wasmtime
   bench mcp             measure what agents wait for, beside a bare server and hyper-mcp where it is installed
+  bench extensions      measure calls of extensions beside bare wasmtime and extism
+  fuzz [target]... [--seconds N]
+                        run the fuzz targets, each for 120 seconds or N; a finding fails the run
   screenshot            write pictures of the page to target/screenshots/, wide and narrow, light and dark
   finish-dist           complete a staged page; Trunk calls it, nobody else needs to
 ";
@@ -68,6 +72,7 @@ enum Command {
     BenchHost,
     BenchExtensions,
     BenchMcp,
+    Fuzz { targets: Vec<String>, seconds: u32 },
     Screenshot,
     FinishDist,
 }
@@ -86,11 +91,12 @@ fn main() -> ExitCode {
 
 fn parse(mut args: lexopt::Parser) -> Result<Command> {
     let (mut words, mut check, mut port) = (Vec::new(), false, None);
-    let mut help = false;
+    let (mut help, mut seconds) = (false, None);
     while let Some(arg) = args.next()? {
         match arg {
             Short('h') | Long("help") => help = true,
             Long("check") => check = true,
+            Long("seconds") => seconds = Some(args.value()?.parse()?),
             Long("port") => port = Some(args.value()?.parse()?),
             Value(word) => words.push(word.string()?),
             other => return Err(other.unexpected().into()),
@@ -113,12 +119,19 @@ fn parse(mut args: lexopt::Parser) -> Result<Command> {
         ["bench", "host"] => Command::BenchHost,
         ["bench", "extensions"] => Command::BenchExtensions,
         ["bench", "mcp"] => Command::BenchMcp,
+        ["fuzz", targets @ ..] => {
+            let targets = targets.iter().map(ToString::to_string).collect();
+            Command::Fuzz { targets, seconds: seconds.unwrap_or(fuzz::SECONDS) }
+        }
         ["screenshot"] => Command::Screenshot,
         ["finish-dist"] => Command::FinishDist,
         other => bail!("there is no command `{}`\n\n{HELP}", other.join(" ")),
     };
     if port.is_some() && !matches!(command, Command::Run { .. }) {
         bail!("`--port` belongs to `cargo xtask run`");
+    }
+    if seconds.is_some() && !matches!(command, Command::Fuzz { .. }) {
+        bail!("`--seconds` belongs to `cargo xtask fuzz`");
     }
     if check && !matches!(command, Command::BuildWasm { .. }) {
         bail!("`--check` belongs to `cargo xtask build-wasm`");
@@ -150,12 +163,11 @@ fn execute(command: Command) -> Result<()> {
         Command::BenchHost => {
             sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "host"]))
         }
-        Command::BenchExtensions => {
-            sh::run(sh::cargo().args(["bench", "--package", "toolshelf-sandbox", "--bench", "extensions"]))
-        }
         Command::BenchMcp => {
             sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "mcp"]))
         }
+        Command::BenchExtensions => peers::bench_extensions(),
+        Command::Fuzz { targets, seconds } => fuzz::run(&targets, seconds),
         Command::Screenshot => page::screenshot(),
         Command::FinishDist => finish::staged(),
     }
@@ -184,6 +196,8 @@ mod tests {
             ("bench host", Command::BenchHost),
             ("bench extensions", Command::BenchExtensions),
             ("bench mcp", Command::BenchMcp),
+            ("fuzz", Command::Fuzz { targets: vec![], seconds: fuzz::SECONDS }),
+            ("fuzz manifest --seconds 5", Command::Fuzz { targets: vec!["manifest".into()], seconds: 5 }),
         ] {
             assert_eq!(parsed(line).unwrap(), command, "{line}");
         }
@@ -194,6 +208,7 @@ mod tests {
         for (line, part) in [
             ("jump", "no command `jump`"),
             ("build --port 1", "`--port` belongs to"),
+            ("bench host --seconds 1", "`--seconds` belongs to"),
             ("tidy --check", "`--check` belongs to"),
             ("run --port x", "x"),
             ("run --fast", "--fast"),

@@ -49,6 +49,15 @@ pub enum ExtensionError {
     /// No extension of that id, when it is looked at.
     #[error("extension '{0}' not found")]
     NotFound(String),
+    /// No registry is set, and none was named.
+    #[error("no registry is set: TOOLSHELF_EXTENSIONS_REGISTRY names its index")]
+    NoRegistry,
+    /// The registry's index cannot be had, or is none.
+    #[error("registry index cannot be used: {0}")]
+    RegistryUnusable(String),
+    /// The registry has no extension of that id.
+    #[error("extension '{0}' not found in the registry")]
+    NotInRegistry(String),
     /// A registry's entry pins another manifest.
     #[error("manifest_sha256 mismatch for {id}: expected {expected}, actual {actual}")]
     RegistryHashMismatch {
@@ -111,6 +120,9 @@ pub enum ExtensionError {
     /// The extension was taken out of use.
     #[error("extension '{0}' is quarantined")]
     Quarantined(String),
+    /// The extension was installed and not taken into use yet.
+    #[error("extension '{0}' is staged")]
+    Staged(String),
     /// A change of lifecycle that needs a reason has none.
     #[error("a reason is required to leave quarantine")]
     ReasonRequired,
@@ -269,6 +281,8 @@ impl ExtensionError {
             | Self::ToolNotGranted(_)
             | Self::ScopeViolation => ProblemKind::Forbidden,
             Self::NotFound(_)
+            | Self::NoRegistry
+            | Self::NotInRegistry(_)
             | Self::NotInstalled(_)
             | Self::ToolNotDeclared { .. }
             | Self::GrantNotFound { .. }
@@ -279,6 +293,7 @@ impl ExtensionError {
             | Self::RegistryMismatch { .. }
             | Self::DownloadMismatch { .. }
             | Self::Quarantined(_)
+            | Self::Staged(_)
             | Self::GrantExists
             | Self::ModuleMismatch { .. } => ProblemKind::Conflict,
             Self::ModuleTooLarge | Self::Layout(_) => ProblemKind::PayloadTooLarge,
@@ -288,6 +303,7 @@ impl ExtensionError {
             Self::Internal(_) => ProblemKind::Internal,
             Self::DownloadStatus(_)
             | Self::DownloadFailed(_)
+            | Self::RegistryUnusable(_)
             | Self::NeverResolved
             | Self::Trap(_)
             | Self::Compile(_)
@@ -312,6 +328,7 @@ impl ExtensionError {
             Self::Invalid(fault) | Self::InvalidInDevelopment(fault) => fault.code(),
             Self::AlreadyInstalled | Self::GrantExists => Code::ExtensionExists,
             Self::NotFound(_)
+            | Self::NotInRegistry(_)
             | Self::NotInstalled(_)
             | Self::GrantNotFound { .. }
             | Self::ModuleFileMissing(_)
@@ -319,11 +336,15 @@ impl ExtensionError {
             Self::RegistryHashMismatch { .. }
             | Self::DownloadMismatch { .. }
             | Self::ModuleMismatch { .. } => Code::DigestMismatch,
-            Self::DownloadStatus(_) | Self::DownloadFailed(_) | Self::External(_) => Code::UpstreamFailed,
-            Self::PassportRequired | Self::ReasonRequired => Code::MissingArgument,
+            Self::DownloadStatus(_)
+            | Self::DownloadFailed(_)
+            | Self::RegistryUnusable(_)
+            | Self::External(_) => Code::UpstreamFailed,
+            Self::PassportRequired | Self::ReasonRequired | Self::NoRegistry => Code::MissingArgument,
             Self::NoGrant { .. }
             | Self::GrantExpired { .. }
             | Self::Quarantined(_)
+            | Self::Staged(_)
             | Self::ToolNotGranted(_)
             | Self::ScopeViolation => Code::NotGranted,
             Self::ToolNotDeclared { .. } | Self::UnsupportedKind { .. } => Code::UnknownTool,
@@ -407,6 +428,16 @@ mod tests {
                 403,
                 E::NoGrant { passport: "p".into(), extension: "e".into() },
                 "passport 'p' has no grant for extension 'e'",
+            ),
+            (
+                409,
+                E::RegistryHashMismatch { id: "a".into(), expected: "b".into(), actual: "c".into() },
+                "manifest_sha256 mismatch for a: expected b, actual c",
+            ),
+            (
+                409,
+                E::RegistryMismatch { expected: "a@1".into(), found: "b@2".into() },
+                "registry entry mismatch: expected a@1, manifest is b@2",
             ),
             (413, ManifestReadFault::TooLarge.into(), "manifest exceeds the 2097152-byte cap"),
             (507, LayoutFault::BeyondCeiling { needed: 2, ceiling: 1 }.into(), "EXT_WASM_OOM"),

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::mcp_clients::Client;
+pub(crate) use super::args_agents::{Definitions, Mcp, McpToken};
+pub(crate) use super::args_extensions::{Ext, Keys, Receipts, Secret};
 use super::serve::read_address;
 use super::task::Deadline;
 use crate::log::LogFormat;
@@ -78,6 +79,10 @@ Settings of extensions:
       true: download from and call servers of private networks
   TOOLSHELF_EXTENSIONS_CA_FILE
       a PEM file of the only authorities whose servers are trusted, instead of the public ones
+  TOOLSHELF_VAULT_KEY
+      where the key of the secrets is put: keyring, file, or auto (the system's keyring where one answers)
+  TOOLSHELF_EXTENSIONS_REGISTRY
+      the index of `toolshelf ext search`: an https address or a file
 
 Settings of agents:
   TOOLSHELF_MCP_PASSPORT    the passport that agents call extensions with; `mcp` where it is not set
@@ -256,233 +261,6 @@ pub(crate) struct Call {
     /// The file that holds the new text
     #[arg(long, value_name = "FILE", requires = "a")]
     pub(crate) b: Option<PathBuf>,
-}
-
-/// What to do with extensions.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Ext {
-    /// List what can be called: digest, ABI, imports, and what its calls took
-    List,
-    /// Call a tool of the shelf with arguments
-    #[command(after_help = "Example:\n  toolshelf ext call diff a=old b=new")]
-    Call {
-        /// The tool
-        name: String,
-        /// Its arguments, as name=text
-        args: Vec<String>,
-    },
-    /// Make the project of an extension, ready to be built
-    New {
-        /// The extension's id
-        name: String,
-        /// The folder; by default one of that name
-        dir: Option<PathBuf>,
-    },
-    /// Install an extension: from its folder or manifest, or from an https address
-    Install {
-        /// The folder, the manifest's file or its address
-        from: String,
-    },
-    /// List what is installed
-    Installed,
-    /// Show an extension and who may call it
-    Show {
-        /// Its id
-        id: String,
-    },
-    /// Uninstall an extension, with its module and its grants
-    Remove {
-        /// Its id
-        id: String,
-    },
-    /// Take an extension out of use
-    Quarantine {
-        /// Its id
-        id: String,
-        /// Why
-        reason: Option<String>,
-    },
-    /// Take an extension back into use
-    Activate {
-        /// Its id
-        id: String,
-        /// Why
-        reason: String,
-    },
-    /// Let a passport call an extension
-    #[command(
-        after_help = "Example:\n  toolshelf ext grant note-summary --passport p_ann --read notes:: --write summaries::"
-    )]
-    Grant(Grant),
-    /// Take a grant back
-    Revoke {
-        /// The extension's id
-        id: String,
-        /// The passport
-        #[arg(long)]
-        passport: String,
-    },
-    /// Call a tool of an extension on behalf of a passport
-    Invoke {
-        /// The extension's id
-        id: String,
-        /// The tool's name
-        tool: String,
-        /// On whose behalf
-        #[arg(long)]
-        passport: String,
-        /// Its arguments, as JSON
-        #[arg(default_value = "{}")]
-        args: String,
-    },
-}
-
-/// What a passport is granted.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Grant {
-    /// The extension's id
-    pub(crate) id: String,
-    /// To whom
-    #[arg(long)]
-    pub(crate) passport: String,
-    /// A tool that may be called; without any, all may
-    #[arg(long = "tool", value_name = "NAME")]
-    pub(crate) tools: Vec<String>,
-    /// Facts may be read whose entities begin like this
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) read: Vec<String>,
-    /// Facts may be written whose entities begin like this
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) write: Vec<String>,
-    /// A secret that may be read
-    #[arg(long = "secret", value_name = "ID")]
-    pub(crate) secrets: Vec<String>,
-    /// Calls in a minute
-    #[arg(long, value_name = "CALLS")]
-    pub(crate) rate: Option<u32>,
-    /// When it ends, in milliseconds since the beginning of 1970
-    #[arg(long, value_name = "MS")]
-    pub(crate) until: Option<u64>,
-}
-
-/// What to do with trusted publishers.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Keys {
-    /// List them
-    List,
-    /// Trust a publisher's key
-    Add {
-        /// The publisher's passport
-        passport: String,
-        /// The public key, 64 hexadecimal digits
-        key: String,
-        /// first_party, locally_signed, community_reviewed or unknown
-        #[arg(long)]
-        tier: Option<String>,
-    },
-    /// Trust a publisher no longer
-    Remove {
-        /// The publisher's passport
-        passport: String,
-    },
-}
-
-/// What agents need.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Mcp {
-    /// Write the shelf into the configuration of a client
-    ///
-    /// What is in the file stays; a copy of it is kept beside it.
-    Install {
-        /// The client
-        client: Client,
-        /// Show what would be written, and where, and write nothing
-        #[arg(long)]
-        print: bool,
-        /// Take the shelf out of the configuration again
-        #[arg(long, conflicts_with = "print")]
-        remove: bool,
-        /// The file, instead of the client's usual one
-        #[arg(long, value_name = "FILE")]
-        file: Option<PathBuf>,
-    },
-    /// Tokens of agents that come over HTTP, each with its tools
-    #[command(subcommand)]
-    Token(McpToken),
-}
-
-/// What to do with tokens of agents.
-#[derive(Debug, Subcommand)]
-pub(crate) enum McpToken {
-    /// Make a token, and print it this one time
-    Add {
-        /// A name for it
-        name: String,
-        /// Its tools, with commas between them; all of them where none are named
-        #[arg(long, value_delimiter = ',')]
-        tools: Option<Vec<String>>,
-    },
-    /// List the tokens with their tools
-    List,
-    /// Forget a token: whoever has it is refused from now on
-    Remove {
-        /// Its name
-        name: String,
-    },
-}
-
-/// What to do with definitions.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Definitions {
-    /// List every tool with how it stands
-    List,
-    /// Show what has changed since it was admitted
-    Diff {
-        /// The tools; all that have changed where none is named
-        names: Vec<String>,
-    },
-    /// Admit what is there now
-    Approve {
-        /// The tools
-        #[arg(required = true)]
-        names: Vec<String>,
-    },
-}
-
-/// What to do with secrets.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Secret {
-    /// List their ids
-    List,
-    /// Keep the secret that is piped in
-    Set {
-        /// Its id
-        id: String,
-    },
-    /// Forget one
-    Remove {
-        /// Its id
-        id: String,
-    },
-}
-
-/// What to do with receipts.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Receipts {
-    /// List the newest
-    List {
-        /// How many
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
-    },
-    /// Check that a log is whole, with nothing but its file and a key
-    Verify {
-        /// The log; by default this computer's
-        file: Option<PathBuf>,
-        /// The public key; by default the file beside the log
-        #[arg(long)]
-        key: Option<String>,
-    },
 }
 
 /// What to do with tasks. A task is named by its address, or by the short name that `list` shows.

@@ -10,6 +10,8 @@ use toolshelf_sandbox::{HostClock, Isolation, ProcessExecutor, Shelves, WorkerPr
 
 use super::outcome::{Exit, Outcome};
 use super::show::{Style, printable};
+use crate::extensions::config::Variables;
+use crate::extensions::vault::Vault;
 use crate::settings;
 use crate::shelf::{cache, no_workers};
 
@@ -41,6 +43,7 @@ pub(crate) async fn run(folder: Option<PathBuf>, style: Style) -> Result<Outcome
         Err(err) => check("cache", format!("nothing is kept, every start compiles again: {err}"), false),
     });
     checks.push(shelf_check(folder));
+    checks.extend(vault_key_check().await);
     // A call that does not answer is what makes the program useless here; the rest is told.
     let exit = called.as_ref().map_or_else(|refusal| refusal.code.into(), |_| Exit::Done);
     Ok(Outcome { json: wire(&checks, isolation, exit), text: shown(&checks, style), exit })
@@ -63,6 +66,14 @@ fn shelf_check(named: Option<PathBuf>) -> Check {
             holds: None,
         },
     }
+}
+
+/// Where the key of the secrets is. The keyring may take a moment to answer, or not answer.
+async fn vault_key_check() -> Option<Check> {
+    let data = settings::data_dir()?;
+    let report = move || Vault::of(&data, Variables::of_process().vault_key()).key_report();
+    let (about, holds) = tokio::task::spawn_blocking(report).await.ok()?;
+    Some(Check { name: "vault key".to_owned(), about, holds })
 }
 
 fn wire(checks: &[Check], isolation: Isolation, exit: Exit) -> Value {

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use toolshelf_core::refusal::{Code, Refusal};
 
-use super::args::{Ext, Grant, Keys, Receipts, Secret};
+use super::args_extensions::{Ext, Grant, Keys, Receipts, Secret};
 use super::companion;
 use super::ext;
 use super::ext_new;
+use super::ext_sign;
 use super::outcome::Outcome;
 use super::show::{Style, printable, table};
 use crate::extensions::ExtError;
@@ -35,12 +36,25 @@ pub(super) async fn extensions(
         Ext::List => ext::list(shelf, style).await,
         Ext::Call { name, args } => ext::call(shelf, name, &args, style).await,
         Ext::New { name, dir } => ext_new::run(&name, dir),
-        Ext::Install { from } => {
-            let args = if from.contains("://") {
+        Ext::Sign { from, key, passport } => ext_sign::sign(&from, key, passport, style),
+        Ext::Search { words, index } => {
+            let args = json!({ "query": words.join(" "), "index": located(index)? });
+            let answer = ask("ext.search", args).await?;
+            let columns =
+                [("EXTENSION", "id"), ("VERSION", "version"), ("BY", "publisher"), ("SUMMARY", "summary")];
+            let text =
+                or_hint(rows(&answer["entries"], &columns), "the registry has none of that kind", style);
+            Ok(Outcome::done(answer, text))
+        }
+        Ext::Install { from, from_registry, index, staged } => {
+            let mut args = if from_registry {
+                json!({ "id": from, "index": located(index)? })
+            } else if from.contains("://") {
                 json!({ "url": from })
             } else {
                 json!({ "path": absolute(&from)? })
             };
+            args["staged"] = staged.into();
             let answer = ask("ext.install", args).await?;
             let text = shown_extension(&answer["extension"], style);
             Ok(Outcome::done(answer, text))
@@ -105,6 +119,7 @@ pub(super) async fn keys(command: Keys, style: Style) -> Result<Outcome, Refusal
             done("keys.add", json!({ "passport": passport, "public_key": key, "tier": tier }), "trusted")
                 .await
         }
+        Keys::New { out } => ext_sign::new_key(out, style),
         Keys::Remove { passport } => {
             done("keys.remove", json!({ "id": passport }), "no longer trusted").await
         }
@@ -122,6 +137,12 @@ pub(super) async fn secret(command: Secret, style: Style) -> Result<Outcome, Ref
         Secret::Set { id } => {
             let value = piped()?;
             done("secret.set", json!({ "id": id, "value": value }), "kept").await
+        }
+        Secret::MoveKey { to } => {
+            let answer = ask("secret.move-key", json!({ "to": to })).await?;
+            let part = |name: &str| printable(answer[name].as_str().unwrap_or("-"));
+            let text = format!("the key was in the {}, and is in the {}\n", part("from"), part("to"));
+            Ok(Outcome::done(answer, text))
         }
         Secret::Remove { id } => done("secret.remove", json!({ "id": id }), "removed").await,
     }
@@ -188,6 +209,18 @@ fn absolute(path: &str) -> Result<PathBuf, Refusal> {
     path.canonicalize().map_err(|err| {
         Refusal::new(Code::FileUnavailable, format!("{} cannot be read: {err}", path.display()))
     })
+}
+
+/// An index's address as it is, or its file from wherever the companion runs.
+fn located(index: Option<String>) -> Result<Option<String>, Refusal> {
+    let Some(index) = index else { return Ok(None) };
+    if index.contains("://") {
+        return Ok(Some(index));
+    }
+    let path = PathBuf::from(&index).canonicalize();
+    let path =
+        path.map_err(|err| Refusal::new(Code::FileUnavailable, format!("{index} cannot be read: {err}")))?;
+    Ok(Some(path.to_string_lossy().into_owned()))
 }
 
 fn piped() -> Result<String, Refusal> {

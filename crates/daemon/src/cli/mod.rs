@@ -3,6 +3,8 @@
 #![expect(clippy::print_stderr, reason = "a command line program reports to its terminal")]
 
 mod args;
+mod args_agents;
+mod args_extensions;
 mod build;
 mod call;
 mod companion;
@@ -10,6 +12,7 @@ mod definitions;
 mod doctor;
 mod ext;
 mod ext_new;
+mod ext_sign;
 mod inspect;
 mod list;
 mod manage;

@@ -228,6 +228,8 @@ struct Ends {
 
 impl Ends {
     fn new() -> io::Result<Self> {
+        // A file that may not grow is an error of that write, and no reason to end: who listens is not killed by it.
+        drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 

@@ -33,6 +33,7 @@ pub(crate) enum AuditAction {
     KeyRemoved,
     SecretSet,
     SecretRemoved,
+    VaultKeyMoved,
     GrantIssued,
     GrantRevoked,
     Invoke,

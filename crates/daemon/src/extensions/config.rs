@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use toolshelf_core::rate::{RATE_LIMIT_DEFAULT_PER_MIN, RATE_LIMIT_MAX_PER_MIN};
 
+use super::vault_key::KeyPlace;
 use crate::settings::{self, Setting};
 
 /// Longest request to an external tool where no setting says, in bytes.
@@ -63,6 +64,16 @@ impl Variables {
     /// May requests go to this computer and its networks?
     pub(super) fn allow_private_addresses(&self) -> bool {
         self.is_on(&settings::ALLOW_PRIVATE_ADDRESSES)
+    }
+
+    /// The index of the registry, where one is set.
+    pub(super) fn registry(&self) -> Option<String> {
+        self.text(&settings::REGISTRY)
+    }
+
+    /// Where the key of the secrets is put.
+    pub(crate) fn vault_key(&self) -> KeyPlace {
+        KeyPlace::of_text(&self.text(&settings::VAULT_KEY).unwrap_or_default())
     }
 
     /// Prefixes of private facts: those that are added, and those that are taken away, each a list with commas.

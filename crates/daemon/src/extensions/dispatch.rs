@@ -1,6 +1,6 @@
 //! One call, from the passport to the outcome.
 //!
-//! In this order: who calls; the extension; the grant; quarantine; the grant's tools; the kind; the manifest's tools; the
+//! In this order: who calls; the extension; the grant; the lifecycle; the grant's tools; the kind; the manifest's tools; the
 //! rate; the arguments. Only then is a module read, or a request built. Record, grant, module and settings are read
 //! anew for each call.
 
@@ -158,8 +158,12 @@ impl Extensions {
         let record = record.ok_or_else(|| ExtensionError::NotInstalled(cut(&call.extension, 200)))?;
         let manifest = &record.manifest;
         let grant = self.grant_in_force(&call.extension, passport)?;
-        if record.lifecycle.state == LifecycleState::Quarantined {
-            return Err(ExtensionError::Quarantined(manifest.id.clone()).into());
+        match record.lifecycle.state {
+            LifecycleState::Active => {}
+            LifecycleState::Staged => return Err(ExtensionError::Staged(manifest.id.clone()).into()),
+            LifecycleState::Quarantined => {
+                return Err(ExtensionError::Quarantined(manifest.id.clone()).into());
+            }
         }
         if !grant.may_call(&call.tool) {
             return Err(ExtensionError::ToolNotGranted(cut(&call.tool, 200)).into());

@@ -5,6 +5,7 @@ use std::time::Duration;
 use toolshelf_core::Digest;
 use toolshelf_core::extension::ExtensionError;
 use toolshelf_core::extension::errors::WASM_MODULE_DOWNLOAD_LIMIT_BYTES;
+use toolshelf_core::extension::read::{INTEGRATION_MAX_BYTES, ManifestReadFault};
 use toolshelf_core::refusal::cut;
 
 use super::outbound::{self, Authorities, Failure, Way};
@@ -12,7 +13,7 @@ use super::outbound::{self, Authorities, Failure, Way};
 /// Whole time of a download.
 pub(crate) const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest manifest that is downloaded, in bytes.
-pub(crate) const MANIFEST_MAX_BYTES: u64 = 2 * 1024 * 1024;
+pub(crate) const MANIFEST_MAX_BYTES: u64 = INTEGRATION_MAX_BYTES as u64;
 /// Most redirects of a download.
 const REDIRECTS: u32 = 5;
 
@@ -43,7 +44,10 @@ impl Download {
     /// # Errors
     /// Those of [`ExtensionError`] that are about downloads.
     pub(super) fn manifest(&self, url: &str) -> Result<Vec<u8>, ExtensionError> {
-        self.bytes(url, "application/json, */*", MANIFEST_MAX_BYTES)
+        self.bytes(url, "application/json, */*", MANIFEST_MAX_BYTES).map_err(|err| match err {
+            ExtensionError::ModuleTooLarge => ManifestReadFault::TooLarge.into(),
+            err => err,
+        })
     }
 
     fn bytes(&self, url: &str, accept: &str, limit: u64) -> Result<Vec<u8>, ExtensionError> {

@@ -7,6 +7,7 @@
 //! | part | idea |
 //! |---|---|
 //! | [`registry`] | install, list, show, uninstall, take out of use |
+//! | [`index`] | looking extensions up in a registry, and installing them from there |
 //! | [`grants`] | who may call what, and reach which facts and secrets |
 //! | [`dispatch`] | one call, from the passport to the outcome |
 //! | [`external`] | the call of an external tool |
@@ -14,6 +15,7 @@
 //! | [`facts_api`] | facts, as clients read and write them |
 //! | [`records`] | extensions and grants as facts |
 //! | [`keys`], [`vault`], [`receipts`], [`audit`] | the files: trusted publishers, secrets, what was put on record, what happened |
+//! | [`vault_key`] | where the key of the secrets lies |
 //! | [`download`], [`outbound`] | how modules come, and where requests may go |
 //! | [`schema`] | arguments against `input_schema` |
 //! | [`config`] | settings, read anew for each call |
@@ -46,6 +48,7 @@ use self::outbound::Authorities;
 use self::receipts::ReceiptLog;
 use self::schema::Schemas;
 use self::vault::{SecretInfo, Vault};
+use self::vault_key::KeyAt;
 
 pub(crate) mod audit;
 pub(crate) mod config;
@@ -56,6 +59,7 @@ pub(crate) mod external;
 pub(crate) mod facts_api;
 mod files;
 pub(crate) mod grants;
+pub(crate) mod index;
 pub(crate) mod keys;
 pub(crate) mod outbound;
 #[cfg(feature = "wasm-extensions")]
@@ -69,6 +73,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 pub(crate) mod vault;
+pub(crate) mod vault_key;
 
 pub(crate) use self::error::ExtError;
 
@@ -171,7 +176,7 @@ impl Extensions {
         #[cfg(not(feature = "wasm-extensions"))]
         drop((program, cache));
         let inner = Inner {
-            vault: Arc::new(Vault::open(&data)?),
+            vault: Arc::new(Vault::of(&data, variables.vault_key())),
             receipts: Arc::new(ReceiptLog::open(&data)?),
             keys: KeyFile::of(&data),
             audit: AuditLog::of(&data),
@@ -285,6 +290,16 @@ impl Extensions {
     pub(crate) fn remove_secret(&self, id: &str, by: Option<&str>) -> Result<(), ExtError> {
         let end = self.inner.vault.remove(id).map_err(ExtError::from);
         self.audit(AuditAction::SecretRemoved, by, ("", ""), id, &end);
+        end
+    }
+
+    /// Puts the key of the secrets into the system's keyring or into its file, and says where it was.
+    ///
+    /// # Errors
+    /// An [`ExtError`]; then it is where it was.
+    pub(crate) fn move_vault_key(&self, to: KeyAt, by: Option<&str>) -> Result<KeyAt, ExtError> {
+        let end = self.inner.vault.move_key(to).map_err(ExtError::from);
+        self.audit(AuditAction::VaultKeyMoved, by, ("", ""), &format!("{to:?}"), &end);
         end
     }
 

@@ -25,6 +25,8 @@ pub(crate) enum LifecycleState {
     /// It may.
     #[default]
     Active,
+    /// It was installed and is not in use yet.
+    Staged,
     /// It was taken out of use.
     Quarantined,
 }

@@ -62,7 +62,8 @@ pub(crate) struct TransitionStep {
 
 impl Extensions {
     /// Installs an extension for `by`. The manifest is judged whole before anything is fetched, and nothing is written
-    /// before the module's digest is known to be the pinned one.
+    /// before the module's digest is known to be the pinned one. What is installed staged cannot be called before
+    /// somebody activates it.
     ///
     /// # Errors
     /// An [`ExtError`]; then nothing is installed.
@@ -70,10 +71,11 @@ impl Extensions {
         &self,
         manifest: &Value,
         module: ModuleSource,
+        state: LifecycleState,
         by: Option<&str>,
     ) -> Result<InstallRecord, ExtError> {
         let text = |field: &str| cut(manifest.get(field).and_then(Value::as_str).unwrap_or_default(), 128);
-        let end = self.install_unseen(manifest, module, by);
+        let end = self.install_unseen(manifest, module, state, by);
         let detail = end.as_ref().err().map(ToString::to_string).unwrap_or_default();
         self.audit(AuditAction::Install, by, (&text("id"), &text("version")), &detail, &end);
         end
@@ -83,6 +85,7 @@ impl Extensions {
         &self,
         manifest: &Value,
         module: ModuleSource,
+        state: LifecycleState,
         by: Option<&str>,
     ) -> Result<InstallRecord, ExtError> {
         let manifest = IntegrationManifest::from_value(manifest).map_err(ExtensionError::from)?;
@@ -108,7 +111,7 @@ impl Extensions {
                 trust_tier: admitted.trust_tier,
                 installed_at_unix_ms: now,
                 installed_by_passport: by.map(str::to_owned),
-                lifecycle: Lifecycle { since_unix_ms: now, ..Lifecycle::default() },
+                lifecycle: Lifecycle { state, since_unix_ms: now, ..Lifecycle::default() },
             };
             let facts = extension_facts(&record)?;
             let folder = self.folder_of(&id);
@@ -205,7 +208,7 @@ impl Extensions {
         self.folder().join(id)
     }
 
-    fn download(&self) -> Download {
+    pub(super) fn download(&self) -> Download {
         Download {
             timeout: DOWNLOAD_TIMEOUT,
             private_addresses: self.inner.variables.allow_private_addresses(),

@@ -1,27 +1,27 @@
 //! The vault: secrets that extensions may be granted, encrypted at rest.
 //!
 //! `<data>/vault.json` holds each secret sealed with XChaCha20-Poly1305: a random nonce for each, its id as associated
-//! data, so that an entry cannot be passed off as another. The key is in `<data>/vault.key`. Both are for the owner
-//! alone. The file is read on every use, so that what another program sets holds at once. Nothing here can tell an
-//! older copy of the whole file from the newest one.
+//! data, so that an entry cannot be passed off as another. Where the key is, `vault_key` says; it is asked for when a
+//! secret is first set or read. The file is for its owner alone and is read on every use, so that what another program
+//! sets holds at once. Nothing here can tell an older copy of the whole file from the newest one.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
-use toolshelf_core::digest::to_hex;
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_sandbox::private;
 use zeroize::Zeroizing;
 
 use super::files;
+use super::vault_key::{KeyAt, KeyFault, KeyPlace, KeySource, VaultKey};
 
 /// Most secrets in a vault.
 pub(crate) const VAULT_MAX_SECRETS: usize = 256;
@@ -53,6 +53,9 @@ pub(crate) enum VaultError {
     /// The file was sealed with another key.
     #[error("the vault was sealed with another key than the one in '{}'", .0.display())]
     WrongKey(PathBuf),
+    /// There is no key.
+    #[error(transparent)]
+    Key(#[from] KeyFault),
     /// The entry is not as it was sealed.
     #[error("secret '{0}' has been changed since it was sealed")]
     Tampered(String),
@@ -64,7 +67,7 @@ pub(crate) enum VaultError {
         /// What is wrong with it.
         why: String,
     },
-    /// The file or the key cannot be read or written.
+    /// The file cannot be read or written.
     #[error("'{}' cannot be used: {err}", .path.display())]
     Io {
         /// The file.
@@ -81,10 +84,11 @@ impl From<VaultError> for Refusal {
             VaultError::BadId | VaultError::BadLength => Code::InvalidArgument,
             VaultError::Full => Code::OverBudget,
             VaultError::Unknown(_) => Code::SecretUnknown,
-            VaultError::WrongKey(_) | VaultError::Tampered(_) | VaultError::Malformed { .. } => {
-                Code::VaultDamaged
-            }
-            VaultError::Io { .. } => Code::StorageUnavailable,
+            VaultError::WrongKey(_)
+            | VaultError::Tampered(_)
+            | VaultError::Malformed { .. }
+            | VaultError::Key(KeyFault::Gone { .. }) => Code::VaultDamaged,
+            VaultError::Io { .. } | VaultError::Key(_) => Code::StorageUnavailable,
         };
         Self::new(code, err.to_string())
     }
@@ -102,10 +106,7 @@ pub(crate) struct SecretInfo {
 /// The vault of a data folder.
 pub(crate) struct Vault {
     path: PathBuf,
-    key_path: PathBuf,
-    cipher: XChaCha20Poly1305,
-    /// Names the key without telling it.
-    key_id: String,
+    key: KeySource,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -123,16 +124,9 @@ struct Sealed {
 }
 
 impl Vault {
-    /// Opens the vault of the data folder `data`. Its key is made where there is none.
-    ///
-    /// # Errors
-    /// A [`VaultError`] when the key cannot be read or made.
-    pub(crate) fn open(data: &Path) -> Result<Self, VaultError> {
-        let (path, key_path) = (data.join("vault.json"), data.join("vault.key"));
-        let key = private::key(&key_path).map_err(|err| VaultError::Io { path: key_path.clone(), err })?;
-        let key_id = Sha256::new().chain_update(b"toolshelf.vault.key-id\0").chain_update(*key).finalize();
-        let cipher = XChaCha20Poly1305::new(&Key::from(*key));
-        Ok(Self { path, key_path, cipher, key_id: to_hex(&key_id[..8]) })
+    /// The vault of the data folder `data`, whose key is put in `place`. Nothing is read or made yet.
+    pub(crate) fn of(data: &Path, place: KeyPlace) -> Self {
+        Self { path: data.join("vault.json"), key: KeySource::of(data, place) }
     }
 
     /// Keeps a secret; one of the same id is replaced.
@@ -145,7 +139,9 @@ impl Vault {
             return Err(VaultError::BadLength);
         }
         let _lock = self.lock()?;
-        let mut file = self.read()?;
+        let found = self.read()?;
+        let key = self.key_of(found.as_ref())?;
+        let mut file = found.unwrap_or_else(|| VaultFile::empty(&key));
         if !file.secrets.contains_key(id) && file.secrets.len() >= VAULT_MAX_SECRETS {
             return Err(VaultError::Full);
         }
@@ -153,7 +149,8 @@ impl Vault {
         private::fill_random(&mut nonce).map_err(|err| self.io(err))?;
         let aad = associated(id);
         let payload = Payload { msg: secret, aad: &aad };
-        let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| VaultError::BadLength)?;
+        let sealed =
+            cipher(&key).encrypt(&XNonce::from(nonce), payload).map_err(|_| VaultError::BadLength)?;
         let sealed = Sealed {
             nonce: BASE64_STANDARD.encode(nonce),
             sealed: BASE64_STANDARD.encode(sealed),
@@ -169,8 +166,10 @@ impl Vault {
     /// A [`VaultError`]; [`VaultError::Unknown`] where there is none.
     pub(crate) fn get(&self, id: &str) -> Result<Zeroizing<Vec<u8>>, VaultError> {
         let file = self.read()?;
-        let Some(entry) = file.secrets.get(id) else { return Err(VaultError::Unknown(shown(id))) };
-        self.unseal(id, entry).ok_or_else(|| VaultError::Tampered(shown(id)))
+        let entry = file.as_ref().and_then(|file| file.secrets.get(id));
+        let entry = entry.ok_or_else(|| VaultError::Unknown(shown(id)))?;
+        let key = self.key_of(file.as_ref())?;
+        unseal(&key, id, entry).ok_or_else(|| VaultError::Tampered(shown(id)))
     }
 
     /// The ids of all secrets, in their order.
@@ -178,7 +177,7 @@ impl Vault {
     /// # Errors
     /// A [`VaultError`].
     pub(crate) fn list(&self) -> Result<Vec<SecretInfo>, VaultError> {
-        let secrets = self.read()?.secrets.into_iter();
+        let secrets = self.read()?.map(|file| file.secrets).unwrap_or_default().into_iter();
         Ok(secrets.map(|(id, sealed)| SecretInfo { id, set_at_unix_ms: sealed.set_at_unix_ms }).collect())
     }
 
@@ -188,37 +187,55 @@ impl Vault {
     /// A [`VaultError`]; [`VaultError::Unknown`] where there is none.
     pub(crate) fn remove(&self, id: &str) -> Result<(), VaultError> {
         let _lock = self.lock()?;
-        let mut file = self.read()?;
-        if file.secrets.remove(id).is_none() {
+        let found = self.read()?;
+        let Some(mut file) = found.filter(|file| file.secrets.contains_key(id)) else {
             return Err(VaultError::Unknown(shown(id)));
-        }
+        };
+        file.secrets.remove(id);
         self.write(&file)
     }
 
-    fn unseal(&self, id: &str, entry: &Sealed) -> Option<Zeroizing<Vec<u8>>> {
-        let nonce: [u8; NONCE_BYTES] = BASE64_STANDARD.decode(&entry.nonce).ok()?.try_into().ok()?;
-        let sealed = BASE64_STANDARD.decode(&entry.sealed).ok()?;
-        let payload = Payload { msg: &sealed, aad: &associated(id) };
-        self.cipher.decrypt(&XNonce::from(nonce), payload).ok().map(Zeroizing::new)
+    /// Puts the key into the file or into the system's keyring, and says where it was.
+    ///
+    /// # Errors
+    /// A [`VaultError`]; then the key is where it was.
+    pub(crate) fn move_key(&self, to: KeyAt) -> Result<KeyAt, VaultError> {
+        let _lock = self.lock()?;
+        let found = self.read()?;
+        let key = self.key_of(found.as_ref())?;
+        if found.is_none() {
+            // What the vault says is how a key in the keyring is found again.
+            self.write(&VaultFile::empty(&key))?;
+        }
+        Ok(self.key.move_to(to, &key.id)?)
     }
 
-    fn read(&self) -> Result<VaultFile, VaultError> {
-        let Some(bytes) = files::read_bounded(&self.path, FILE_MAX_BYTES).map_err(|err| self.io(err))? else {
-            return Ok(VaultFile {
-                schema: SCHEMA.to_owned(),
-                key_id: self.key_id.clone(),
-                secrets: BTreeMap::new(),
-            });
-        };
+    /// Where the key is, in a sentence, and whether all is well with it.
+    pub(crate) fn key_report(&self) -> (String, Option<bool>) {
+        match self.read() {
+            Ok(found) => self.key.report(found.as_ref().map(|file| file.key_id.as_str())),
+            Err(err) => (err.to_string(), Some(false)),
+        }
+    }
+
+    /// The key that the vault was sealed with; a new one where nothing is sealed yet.
+    fn key_of(&self, file: Option<&VaultFile>) -> Result<Arc<VaultKey>, VaultError> {
+        let key = self.key.key(file.map(|file| file.key_id.as_str()))?;
+        if file.is_some_and(|file| file.key_id != key.id) {
+            return Err(VaultError::WrongKey(self.key.file().to_owned()));
+        }
+        Ok(key)
+    }
+
+    fn read(&self) -> Result<Option<VaultFile>, VaultError> {
+        let bytes = files::read_bounded(&self.path, FILE_MAX_BYTES).map_err(|err| self.io(err))?;
+        let Some(bytes) = bytes else { return Ok(None) };
         let malformed = |why: String| VaultError::Malformed { path: self.path.clone(), why };
         let file: VaultFile = serde_json::from_slice(&bytes).map_err(|err| malformed(err.to_string()))?;
         if file.schema != SCHEMA {
             return Err(malformed(format!("its schema is not {SCHEMA}")));
         }
-        if file.key_id != self.key_id {
-            return Err(VaultError::WrongKey(self.key_path.clone()));
-        }
-        Ok(file)
+        Ok(Some(file))
     }
 
     fn write(&self, file: &VaultFile) -> Result<(), VaultError> {
@@ -237,10 +254,7 @@ impl Vault {
 
 impl fmt::Debug for Vault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vault")
-            .field("path", &self.path)
-            .field("key_id", &self.key_id)
-            .finish_non_exhaustive()
+        f.debug_struct("Vault").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -254,6 +268,23 @@ pub(crate) fn check_id(id: &str) -> Result<(), VaultError> {
     if fits && id.bytes().all(is_allowed) { Ok(()) } else { Err(VaultError::BadId) }
 }
 
+impl VaultFile {
+    fn empty(key: &VaultKey) -> Self {
+        Self { schema: SCHEMA.to_owned(), key_id: key.id.clone(), secrets: BTreeMap::new() }
+    }
+}
+
+fn cipher(key: &VaultKey) -> XChaCha20Poly1305 {
+    XChaCha20Poly1305::new(&Key::from(*key.bytes))
+}
+
+fn unseal(key: &VaultKey, id: &str, entry: &Sealed) -> Option<Zeroizing<Vec<u8>>> {
+    let nonce: [u8; NONCE_BYTES] = BASE64_STANDARD.decode(&entry.nonce).ok()?.try_into().ok()?;
+    let sealed = BASE64_STANDARD.decode(&entry.sealed).ok()?;
+    let payload = Payload { msg: &sealed, aad: &associated(id) };
+    cipher(key).decrypt(&XNonce::from(nonce), payload).ok().map(Zeroizing::new)
+}
+
 fn associated(id: &str) -> Vec<u8> {
     [SCHEMA.as_bytes(), b"\0", id.as_bytes()].concat()
 }
@@ -263,136 +294,5 @@ fn shown(id: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use super::*;
-
-    const SECRET: &[u8] = b"s3cret-of-the-house";
-
-    fn vault() -> (tempfile::TempDir, Vault) {
-        let dir = tempfile::tempdir().unwrap();
-        let vault = Vault::open(dir.path()).unwrap();
-        (dir, vault)
-    }
-
-    fn edit(vault: &Vault, change: impl FnOnce(&mut VaultFile)) {
-        let mut file = vault.read().unwrap();
-        change(&mut file);
-        vault.write(&file).unwrap();
-    }
-
-    #[test]
-    fn a_secret_is_kept_listed_replaced_and_forgotten() {
-        let (dir, vault) = vault();
-        vault.set("api.key", b"old", 1).unwrap();
-        vault.set("api.key", SECRET, 2).unwrap();
-        vault.set("a", b"x", 3).unwrap();
-        // Another program opens the same vault.
-        let other = Vault::open(dir.path()).unwrap();
-        assert_eq!(*other.get("api.key").unwrap(), SECRET);
-        let ids: Vec<_> =
-            other.list().unwrap().into_iter().map(|info| (info.id, info.set_at_unix_ms)).collect();
-        assert_eq!(ids, [("a".to_owned(), 3), ("api.key".to_owned(), 2)]);
-        other.remove("api.key").unwrap();
-        assert!(matches!(vault.get("api.key"), Err(VaultError::Unknown(id)) if id == "api.key"));
-        assert!(matches!(vault.remove("api.key"), Err(VaultError::Unknown(_))));
-    }
-
-    #[test]
-    fn nothing_on_disk_tells_a_secret_and_only_the_owner_reads_it() {
-        let (dir, vault) = vault();
-        vault.set("k", SECRET, 1).unwrap();
-        vault.set("l", SECRET, 1).unwrap();
-        for name in ["vault.json", "vault.key"] {
-            let path = dir.path().join(name);
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
-            let bytes = fs::read(&path).unwrap();
-            for form in [SECRET.to_vec(), BASE64_STANDARD.encode(SECRET).into_bytes()] {
-                assert!(!bytes.windows(form.len()).any(|window| window == form), "{name}");
-            }
-        }
-        let file = vault.read().unwrap();
-        assert_ne!(file.secrets["k"].sealed, file.secrets["l"].sealed);
-        assert!(!format!("{vault:?}").contains("s3cret"));
-    }
-
-    #[test]
-    fn a_changed_entry_is_named_and_never_opened() {
-        type Change = fn(&mut VaultFile);
-        let cases: [(&str, Change); 5] = [
-            ("swapped", |file| {
-                let mut other = file.secrets.remove("b").unwrap();
-                std::mem::swap(&mut other, file.secrets.get_mut("a").unwrap());
-            }),
-            ("one bit", |file| {
-                let entry = file.secrets.get_mut("a").unwrap();
-                let mut bytes = BASE64_STANDARD.decode(&entry.sealed).unwrap();
-                bytes[0] ^= 1;
-                entry.sealed = BASE64_STANDARD.encode(bytes);
-            }),
-            ("cut", |file| file.secrets.get_mut("a").unwrap().sealed = "AAAA".to_owned()),
-            ("nonce", |file| {
-                file.secrets.get_mut("a").unwrap().nonce = BASE64_STANDARD.encode([7; NONCE_BYTES])
-            }),
-            ("no base64", |file| file.secrets.get_mut("a").unwrap().nonce = "?".to_owned()),
-        ];
-        for (name, change) in cases {
-            let (_dir, vault) = vault();
-            vault.set("a", b"first", 1).unwrap();
-            vault.set("b", b"second", 1).unwrap();
-            edit(&vault, change);
-            assert!(matches!(vault.get("a"), Err(VaultError::Tampered(id)) if id == "a"), "{name}");
-        }
-    }
-
-    #[test]
-    fn another_key_and_a_broken_file_are_errors_by_name() {
-        let (dir, vault) = vault();
-        vault.set("a", SECRET, 1).unwrap();
-        files::write_whole(&dir.path().join("vault.key"), &[7; 32]).unwrap();
-        let other = Vault::open(dir.path()).unwrap();
-        assert!(matches!(other.get("a"), Err(VaultError::WrongKey(_))));
-        // A vault of another key is not written over either.
-        assert!(matches!(other.set("b", SECRET, 1), Err(VaultError::WrongKey(_))));
-        assert_eq!(*vault.get("a").unwrap(), SECRET);
-        fs::write(dir.path().join("vault.json"), "{").unwrap();
-        assert!(matches!(vault.set("a", SECRET, 1), Err(VaultError::Malformed { .. })));
-        assert_eq!(fs::read(dir.path().join("vault.json")).unwrap(), b"{");
-    }
-
-    #[test]
-    fn ids_lengths_and_numbers_are_bounded() {
-        let (_dir, vault) = vault();
-        for id in ["", "a/b", "ä", "a b", &"a".repeat(SECRET_ID_MAX_BYTES + 1)] {
-            assert!(matches!(vault.set(id, SECRET, 1), Err(VaultError::BadId)), "{id}");
-            assert!(matches!(vault.get(id), Err(VaultError::Unknown(_))), "{id}");
-        }
-        for secret in [&[][..], &vec![1; SECRET_MAX_BYTES + 1]] {
-            assert!(matches!(vault.set("a", secret, 1), Err(VaultError::BadLength)));
-        }
-        vault.set("a", &vec![1; SECRET_MAX_BYTES], 1).unwrap();
-        edit(&vault, |file| {
-            for number in 1..VAULT_MAX_SECRETS {
-                let sealed = Sealed { nonce: String::new(), sealed: String::new(), set_at_unix_ms: 0 };
-                file.secrets.insert(format!("s{number}"), sealed);
-            }
-        });
-        assert!(matches!(vault.set("one-more", SECRET, 1), Err(VaultError::Full)));
-        vault.set("a", SECRET, 1).unwrap();
-    }
-
-    #[test]
-    fn programs_that_set_at_the_same_time_lose_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        std::thread::scope(|scope| {
-            for number in 0..8 {
-                let data = dir.path();
-                scope
-                    .spawn(move || Vault::open(data).unwrap().set(&format!("s{number}"), SECRET, 1).unwrap());
-            }
-        });
-        assert_eq!(Vault::open(dir.path()).unwrap().list().unwrap().len(), 8);
-    }
-}
+#[path = "vault_tests.rs"]
+mod tests;

@@ -15,6 +15,7 @@ use super::answer::object;
 use super::problem::{Declined, Problematic, read};
 use crate::extensions::dispatch::Invocation;
 use crate::extensions::grants::GrantRequest;
+use crate::extensions::index::REGISTRY_SCHEMA;
 use crate::extensions::records::LifecycleState;
 use crate::extensions::registry::ModuleSource;
 use crate::extensions::{ExtError, Extensions};
@@ -57,13 +58,64 @@ pub(super) async fn show(State(app): State<App>, Path(id): Path<String>) -> Prob
 #[derive(Deserialize)]
 struct Register {
     manifest: Value,
+    #[serde(default)]
+    staged: bool,
+}
+
+/// The state that an extension is installed in.
+fn installed_state(staged: bool) -> LifecycleState {
+    if staged { LifecycleState::Staged } else { LifecycleState::Active }
 }
 
 pub(super) async fn register(State(app): State<App>, request: Request) -> Problematic {
     let by = passport(request.headers());
-    let Register { manifest } = read(object(request).await?)?;
-    let install = move |host: &Extensions| host.install(&manifest, ModuleSource::Manifest, by.as_deref());
+    let Register { manifest, staged } = read(object(request).await?)?;
+    let state = installed_state(staged);
+    let install =
+        move |host: &Extensions| host.install(&manifest, ModuleSource::Manifest, state, by.as_deref());
     Ok((StatusCode::CREATED, Json(on_thread(&app, install).await?)).into_response())
+}
+
+/// What is to be installed from the registry.
+#[derive(Deserialize)]
+struct FromRegistry {
+    id: String,
+    index_path: Option<String>,
+    #[serde(default)]
+    staged: bool,
+}
+
+pub(super) async fn install_from_registry(State(app): State<App>, request: Request) -> Problematic {
+    let by = passport(request.headers());
+    let FromRegistry { id, index_path, staged } = read(object(request).await?)?;
+    let state = installed_state(staged);
+    let install =
+        move |host: &Extensions| host.install_from_registry(&id, index_path.as_deref(), state, by.as_deref());
+    Ok((StatusCode::CREATED, Json(on_thread(&app, install).await?)).into_response())
+}
+
+/// Which entries of the registry.
+#[derive(Deserialize)]
+pub(super) struct RegistryQuery {
+    #[serde(default)]
+    query: String,
+    #[serde(default)]
+    refresh: bool,
+}
+
+pub(super) async fn registry(
+    State(app): State<App>,
+    axum::extract::Query(RegistryQuery { query, refresh }): axum::extract::Query<RegistryQuery>,
+) -> Problematic {
+    let answer = on_thread(&app, move |host| {
+        let index = host.registry(None, refresh)?;
+        let found = index.search(&query);
+        Ok(json!({
+            "schema": REGISTRY_SCHEMA, "source": index.source, "fetched_at_unix_ms": index.fetched_at_unix_ms,
+            "stale": index.stale, "count": found.len(), "extensions": found,
+        }))
+    });
+    Ok(Json(answer.await?).into_response())
 }
 
 pub(super) async fn remove(

@@ -63,6 +63,8 @@ const ROUTES: &[Route] = &[
     closed("get", "/v1/events", || get(events::events)),
     closed("get", "/v1/extensions", || get(ext::list)),
     closed("post", "/v1/extensions/register", || post(ext::register)),
+    closed("post", "/v1/extensions/install-from-registry", || post(ext::install_from_registry)),
+    closed("get", "/v1/extensions/registry", || get(ext::registry)),
     closed("get", "/v1/extensions/keys", || get(ext::keys)),
     closed("post", "/v1/extensions/keys", || post(ext::add_key)),
     closed("delete", "/v1/extensions/keys/{publisher}", || delete(ext::remove_key)),

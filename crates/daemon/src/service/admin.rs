@@ -15,20 +15,38 @@ use super::commands::read;
 use crate::extensions::dispatch::Invocation;
 use crate::extensions::download::MANIFEST_MAX_BYTES;
 use crate::extensions::grants::GrantRequest;
+use crate::extensions::index::RegistryEntry;
 use crate::extensions::records::LifecycleState;
 use crate::extensions::registry::ModuleSource;
+use crate::extensions::vault_key::KeyAt;
 use crate::extensions::{ExtError, Extensions};
 use crate::files::{self, Found};
 
 /// Receipts that are listed when nobody says how many.
 const RECEIPTS: usize = 20;
 
-/// Where a manifest is.
+/// What is to be installed: a manifest's file, its address, or an id of the registry.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "lowercase")]
-enum Install {
-    Path(PathBuf),
-    Url(String),
+#[serde(deny_unknown_fields)]
+struct Install {
+    path: Option<PathBuf>,
+    url: Option<String>,
+    id: Option<String>,
+    index: Option<String>,
+    #[serde(default)]
+    staged: bool,
+}
+
+#[derive(Deserialize)]
+struct Search {
+    #[serde(default)]
+    query: String,
+    index: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct MoveKey {
+    to: KeyAt,
 }
 
 #[derive(Deserialize)]
@@ -89,13 +107,15 @@ impl Service {
     ///
     /// | command | answer |
     /// |---|---|
-    /// | `ext.install {path}` or `{url}` | `{ok, extension}` |
+    /// | `ext.install {path}`, `{url}` or `{id, index?}`, with `staged?` | `{ok, extension}` |
+    /// | `ext.search {query?, index?}` | `{ok, source, stale, entries}` |
     /// | `ext.list`, `ext.show {id}`, `ext.remove {id}` | `{ok, extensions}`, `{ok, extension, grants}`, `{ok}` |
     /// | `ext.lifecycle {id, state, reason?}` | `{ok, …}` |
     /// | `ext.grant {id, passport_fpr, …}`, `ext.revoke {id, passport}` | `{ok, grant}`, `{ok}` |
     /// | `ext.invoke {id, tool, passport, args}` | `{ok, result, …}` |
     /// | `keys.list`, `keys.add {passport, public_key, tier?}`, `keys.remove {id}` | `{ok, keys}`, `{ok}`, `{ok}` |
     /// | `secret.list`, `secret.set {id, value}`, `secret.remove {id}` | `{ok, secrets}`, `{ok}`, `{ok}` |
+    /// | `secret.move-key {to: "keyring" or "file"}` | `{ok, from, to}` |
     /// | `receipts.list {limit?, extension?}` | `{ok, public_key, receipts}` |
     /// | `definitions.list`, `definitions.approve {names}` | `{ok, definitions}`, `{ok, approved}` |
     ///
@@ -122,6 +142,12 @@ fn administer(host: &Extensions, name: &str, args: &Map<String, Value>) -> Resul
     let done = |()| json!({ "ok": true });
     Ok(match name {
         "ext.install" => json!({ "ok": true, "extension": install(host, read(args)?)? }),
+        "ext.search" => {
+            let Search { query, index } = read(args)?;
+            let index = host.registry(index.as_deref(), false)?;
+            let entries: Vec<Value> = index.search(&query).into_iter().map(shown_entry).collect();
+            json!({ "ok": true, "source": index.source, "stale": index.stale, "entries": entries })
+        }
         "ext.list" => json!({ "ok": true, "extensions": host.list()? }),
         "ext.show" => {
             let Named { id } = read(args)?;
@@ -165,6 +191,10 @@ fn administer(host: &Extensions, name: &str, args: &Map<String, Value>) -> Resul
             let Secret { id, value } = read(args)?;
             done(host.set_secret(&id, value.as_bytes(), None)?)
         }
+        "secret.move-key" => {
+            let MoveKey { to } = read(args)?;
+            json!({ "ok": true, "from": host.move_vault_key(to, None)?, "to": to })
+        }
         "secret.remove" => {
             let Named { id } = read(args)?;
             done(host.remove_secret(&id, None)?)
@@ -199,11 +229,17 @@ async fn invoke(host: &Extensions, call: Invoke) -> Result<Value, Refusal> {
     }
 }
 
-/// Installs from a manifest's file, whose module is in the same folder, or from an https URL.
+/// Installs from a manifest's file, whose module is in the same folder, from an https URL, or from the registry.
 fn install(host: &Extensions, from: Install) -> Result<Value, Refusal> {
-    let (manifest, module) = match from {
-        Install::Url(url) => (host.fetch_manifest(&url)?, ModuleSource::Manifest),
-        Install::Path(path) => {
+    let Install { path, url, id, index, staged } = from;
+    let state = if staged { LifecycleState::Staged } else { LifecycleState::Active };
+    let (manifest, module) = match (path, url, id) {
+        (None, Some(url), None) => (host.fetch_manifest(&url)?, ModuleSource::Manifest),
+        (None, None, Some(id)) => {
+            let install = host.install_from_registry(&id, index.as_deref(), state, None)?;
+            return Ok(json!(install.installed));
+        }
+        (Some(path), None, None) => {
             let manifest: Value =
                 serde_json::from_slice(&bounded(&path, MANIFEST_MAX_BYTES)?).map_err(|err| {
                     Refusal::new(Code::ExtensionInvalid, format!("{} is no manifest: {err}", path.display()))
@@ -214,8 +250,18 @@ fn install(host: &Extensions, from: Install) -> Result<Value, Refusal> {
             };
             (manifest, module)
         }
+        _ => {
+            let why = "ext.install wants one of `path`, `url` and `id`";
+            return Err(Refusal::new(Code::InvalidArgument, why));
+        }
     };
-    Ok(json!(host.install(&manifest, module, None)?))
+    Ok(json!(host.install(&manifest, module, state, None)?))
+}
+
+/// An entry of the registry, as people read it.
+fn shown_entry(entry: &RegistryEntry) -> Value {
+    let RegistryEntry { id, version, name, summary, publisher_passport_fpr: publisher, .. } = entry;
+    json!({ "id": id, "version": version, "name": name, "summary": summary, "publisher": publisher })
 }
 
 /// The module at `module` beside the manifest. A path that leaves the folder is left to the manifest's own rules.

@@ -24,13 +24,24 @@ use crate::port::FactError;
 /// What the name of a file that is not finished ends with.
 const UNFINISHED: &str = ".erasing";
 
+/// What is done where there is no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// An empty one is made.
+    Make,
+    /// It is an error.
+    Refuse,
+}
+
 /// Opens the database at `path`, or makes one that only its owner can read.
-pub(super) fn database(path: &Path) -> Result<Database, FactError> {
+pub(super) fn database(path: &Path, missing: Missing) -> Result<Database, FactError> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
+    options.read(true).write(true).create(missing == Missing::Make).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let backend = FileBackend::new(options.open(path)?)?;
+    #[cfg(test)]
+    let backend = super::faults::Faulty::over(backend, path);
     Ok(Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(backend)?)
 }
 
@@ -48,7 +59,7 @@ pub(super) fn remove_unfinished(path: &Path) -> Result<(), FactError> {
 pub(super) fn written_afresh(tables: &ReadTransaction, path: &Path) -> Result<Database, FactError> {
     remove_unfinished(path)?;
     let unfinished = unfinished(path);
-    let fresh = database(&unfinished)?;
+    let fresh = database(&unfinished, Missing::Make)?;
     let transaction = fresh.begin_write()?;
     copy(tables, &transaction, LATEST)?;
     copy(tables, &transaction, HISTORY)?;

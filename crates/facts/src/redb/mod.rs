@@ -13,23 +13,29 @@
 //!
 //! `redb` writes pages anew and leaves the old ones as they are until they are used again, so what is deleted would
 //! stand in the file for long. [`delete`](RedbStore) therefore ends with the file being written afresh (`erase`).
+//!
+//! A file that has failed is opened again by whoever comes next (`current`). A write that failed at its very last step may
+//! be there then, as a whole.
 
+mod current;
 mod erase;
 mod record;
 mod snapshot;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-use ::redb::{Database, ReadableDatabase as _, ReadableTable, TableDefinition, WriteTransaction};
+use ::redb::{ReadableTable, TableDefinition};
 use toolshelf_core::refusal::cut;
 
+use self::current::Current;
+use self::erase::Missing;
 use self::record::{Place, Record};
-use self::snapshot::Snapshot;
 use crate::fact::{Fact, Moment, NewFact};
-use crate::port::{Deleted, ExportRequest, Exported, FactError, FactStore, Found, LISTED_MAX, Query};
+use crate::port::{Deleted, ExportRequest, Exported, FactError, FactStore, Found, Query};
 use crate::privacy::PrivacyRule;
-use crate::rules::{Page, Previous, Selection, check_bulk, id_of, next_version, seq_of};
+use crate::rules::{Page, Previous, check_bulk, id_of, next_version, seq_of};
 
 type Bytes = TableDefinition<'static, &'static [u8], &'static [u8]>;
 const LATEST: Bytes = TableDefinition::new("latest");
@@ -46,8 +52,8 @@ const LAST_STORED_AT: &str = "last_stored_at";
 /// There while something is deleted and not yet erased.
 const ERASE_PENDING: &str = "erase_pending";
 
-/// Pages that the engine keeps in memory at most, in bytes. It takes what it reads, no more.
-const CACHE_BYTES: usize = 256 * 1024 * 1024;
+/// Pages that the engine keeps in memory at most, in bytes. It takes what it reads, no more. Tests go to the file.
+const CACHE_BYTES: usize = if cfg!(test) { 64 * 1024 } else { 256 * 1024 * 1024 };
 
 /// A store in a file.
 #[derive(Debug)]
@@ -55,30 +61,12 @@ pub struct RedbStore {
     path: PathBuf,
     privacy: PrivacyRule,
     current: RwLock<Current>,
+    /// Whether the file has failed, so that it must be opened again before it is used.
+    faulted: AtomicBool,
     /// Held while something is written. How many deletions there were.
     deletions: Mutex<u64>,
     /// Held while the file is erased, and taken before `deletions`. How many deletions are erased.
     erased: Mutex<u64>,
-}
-
-/// The file as it is now. Erasing puts another one in its place; whoever reads goes on with the one he has.
-struct Current {
-    database: Arc<Database>,
-    /// What is read. Made by the first read after a write, and shared by all until the next: opening the tables costs
-    /// more than reading a fact.
-    snapshot: Option<Arc<Snapshot>>,
-}
-
-impl Current {
-    fn of(database: Database) -> Self {
-        Self { database: Arc::new(database), snapshot: None }
-    }
-}
-
-impl std::fmt::Debug for Current {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Current").finish_non_exhaustive()
-    }
 }
 
 impl RedbStore {
@@ -89,68 +77,31 @@ impl RedbStore {
     /// [`FactError::Unavailable`]: not a store, one of another form, one that is open already, or a folder without room
     /// or rights.
     pub fn open(path: &Path, privacy: PrivacyRule) -> Result<Self, FactError> {
-        let database = erase::database(path)?;
+        let database = erase::database(path, Missing::Make)?;
         let transaction = database.begin_write()?;
-        let pending = {
+        {
             let mut meta = transaction.open_table(META)?;
             let format = meta.get(FORMAT.0)?.map(|format| format.value());
             match format {
-                Some(format) if format != FORMAT.1 => {
-                    return Err(FactError::Unavailable(format!("its file has the form {format}")));
-                }
-                Some(_) => {}
+                Some(format) => check_format(format)?,
                 None => drop(meta.insert(FORMAT.0, FORMAT.1)?),
             }
             transaction.open_table(LATEST)?;
             transaction.open_table(HISTORY)?;
             transaction.open_table(IDS)?;
-            meta.get(ERASE_PENDING)?.is_some()
-        };
+        }
         transaction.commit()?;
 
         let store = Self {
             path: path.to_owned(),
             privacy,
             current: RwLock::new(Current::of(database)),
+            faulted: AtomicBool::new(false),
             deletions: Mutex::new(0),
             erased: Mutex::new(0),
         };
-        erase::remove_unfinished(path)?;
-        if pending {
-            store.erase()?;
-        }
+        store.finish_erasing()?;
         Ok(store)
-    }
-
-    /// The tables after the last write.
-    fn snapshot(&self) -> Result<Arc<Snapshot>, FactError> {
-        if let Some(snapshot) = &self.current.read().unwrap_or_else(PoisonError::into_inner).snapshot {
-            return Ok(Arc::clone(snapshot));
-        }
-        let mut current = self.current_mut();
-        let snapshot = match current.snapshot.take() {
-            Some(snapshot) => snapshot,
-            None => Arc::new(Snapshot::of(&current.database.begin_read()?)?),
-        };
-        current.snapshot = Some(Arc::clone(&snapshot));
-        Ok(snapshot)
-    }
-
-    fn current_mut(&self) -> RwLockWriteGuard<'_, Current> {
-        // Either of its halves is whole, whatever ended in a panic.
-        self.current.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self, _writer: &MutexGuard<'_, u64>) -> Result<WriteTransaction, FactError> {
-        let database = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).database);
-        Ok(database.begin_write()?)
-    }
-
-    /// Ends a write. Who reads from now on sees it.
-    fn commit(&self, transaction: WriteTransaction) -> Result<(), FactError> {
-        transaction.commit()?;
-        self.current_mut().snapshot = None;
-        Ok(())
     }
 
     /// Stores all facts in one transaction.
@@ -236,112 +187,13 @@ impl RedbStore {
         let mut erased = lock(&self.erased);
         if *erased < deletion {
             let deletions = lock(&self.deletions);
-            self.replace_file()?;
+            self.replace_file(&deletions)?;
             *erased = *deletions;
         }
         Ok(())
     }
 
-    fn erase(&self) -> Result<(), FactError> {
-        let _erased = lock(&self.erased);
-        let _writer = lock(&self.deletions);
-        self.replace_file()
-    }
-
-    /// Puts a file that holds what the tables hold, and nothing else, in the place of this one.
-    fn replace_file(&self) -> Result<(), FactError> {
-        let database = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).database);
-        let fresh = erase::written_afresh(&database.begin_read()?, &self.path)?;
-        *self.current_mut() = Current::of(fresh);
-        Ok(())
-    }
-}
-
-impl FactStore for RedbStore {
-    async fn store(&self, fact: NewFact, at: Moment) -> Result<Fact, FactError> {
-        let stored = self.store_all(vec![fact], at)?;
-        stored.into_iter().next().ok_or_else(|| FactError::Unavailable("nothing was stored".to_owned()))
-    }
-
-    async fn store_bulk(&self, facts: Vec<NewFact>, at: Moment) -> Result<Vec<Fact>, FactError> {
-        if facts.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.store_all(facts, at)
-    }
-
-    async fn latest(&self, entity: &str, key: &str) -> Result<Option<Fact>, FactError> {
-        let snapshot = self.snapshot()?;
-        snapshot
-            .latest
-            .get(name_key(entity, key).as_slice())?
-            .map(|bytes| Ok(Record::read(bytes.value())?.fact()))
-            .transpose()
-    }
-
-    async fn get(&self, id: &str) -> Result<Option<Fact>, FactError> {
-        match seq_of(id) {
-            Some(seq) => self.snapshot()?.fact(seq),
-            None => Ok(None),
-        }
-    }
-
-    async fn by_entity(&self, entity: &str) -> Result<Vec<Fact>, FactError> {
-        let snapshot = self.snapshot()?;
-        let prefix = name_key(entity, "");
-        let mut facts = Vec::new();
-        for entry in snapshot.latest.range(prefix.as_slice()..)? {
-            let (name, bytes) = entry?;
-            if !name.value().starts_with(&prefix) || facts.len() == LISTED_MAX {
-                break;
-            }
-            facts.push(Record::read(bytes.value())?.fact());
-        }
-        Ok(facts)
-    }
-
-    async fn query(&self, query: &Query) -> Result<Found, FactError> {
-        let snapshot = self.snapshot()?;
-        let mut selection = Selection::new(query);
-        let prefix = match selection.entity() {
-            Some(entity) => name_key(entity, ""),
-            None => selection.prefix().as_bytes().to_vec(),
-        };
-        for entry in snapshot.latest.range(prefix.as_slice()..)? {
-            let (name, bytes) = entry?;
-            if !name.value().starts_with(&prefix) {
-                break;
-            }
-            let record = Record::read(bytes.value())?;
-            match query.as_of {
-                Some(as_of) if record.stored_at > as_of => {
-                    if let Some(bytes) = snapshot.older(name.value(), as_of)? {
-                        let record = Record::read(&bytes)?;
-                        selection.offer(record.candidate(), || Ok(record.fact()))?;
-                    }
-                }
-                _ => selection.offer(record.candidate(), || Ok(record.fact()))?,
-            }
-        }
-        Ok(selection.finish())
-    }
-
-    async fn history(&self, entity: &str, key: &str) -> Result<Vec<Fact>, FactError> {
-        let snapshot = self.snapshot()?;
-        let name = name_key(entity, key);
-        let mut facts = Vec::new();
-        // A name that could not have been stored might look like a part of another one's keys.
-        if let Some(newest) = snapshot.latest.get(name.as_slice())? {
-            facts.push(Record::read(newest.value())?.fact());
-            let (from, to) = (version_key(&name, 0), version_key(&name, u64::MAX));
-            for older in snapshot.history.range(from.as_slice()..=to.as_slice())?.rev().take(LISTED_MAX - 1) {
-                facts.push(Record::read(older?.1.value())?.fact());
-            }
-        }
-        Ok(facts)
-    }
-
-    async fn delete(&self, id: &str) -> Result<Deleted, FactError> {
+    fn delete_all_of(&self, id: &str) -> Result<Deleted, FactError> {
         let (deleted, deletion) = {
             let mut deletions = lock(&self.deletions);
             let deleted = self.remove(id, &deletions)?;
@@ -351,22 +203,54 @@ impl FactStore for RedbStore {
         self.erase_up_to(deletion).map_err(|err| FactError::NotErased(err.to_string()))?;
         Ok(deleted)
     }
+}
+
+impl FactStore for RedbStore {
+    async fn store(&self, fact: NewFact, at: Moment) -> Result<Fact, FactError> {
+        let stored = self.store_bulk(vec![fact], at).await?;
+        stored.into_iter().next().ok_or_else(|| FactError::Unavailable("nothing was stored".to_owned()))
+    }
+
+    async fn store_bulk(&self, facts: Vec<NewFact>, at: Moment) -> Result<Vec<Fact>, FactError> {
+        if facts.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.noticing(|| self.store_all(facts, at))
+    }
+
+    async fn latest(&self, entity: &str, key: &str) -> Result<Option<Fact>, FactError> {
+        self.read(|snapshot| {
+            let newest = snapshot.latest.get(name_key(entity, key).as_slice())?;
+            newest.map(|bytes| Ok(Record::read(bytes.value())?.fact())).transpose()
+        })
+    }
+
+    async fn get(&self, id: &str) -> Result<Option<Fact>, FactError> {
+        match seq_of(id) {
+            Some(seq) => self.read(|snapshot| snapshot.fact(seq)),
+            None => Ok(None),
+        }
+    }
+
+    async fn by_entity(&self, entity: &str) -> Result<Vec<Fact>, FactError> {
+        self.read(|snapshot| snapshot.of_entity(entity))
+    }
+
+    async fn query(&self, query: &Query) -> Result<Found, FactError> {
+        self.read(|snapshot| snapshot.query(query))
+    }
+
+    async fn history(&self, entity: &str, key: &str) -> Result<Vec<Fact>, FactError> {
+        self.read(|snapshot| snapshot.versions(entity, key))
+    }
+
+    async fn delete(&self, id: &str) -> Result<Deleted, FactError> {
+        self.noticing(|| self.delete_all_of(id))
+    }
 
     async fn export(&self, request: &ExportRequest) -> Result<Exported, FactError> {
         let page = Page::of(request)?;
-        let snapshot = self.snapshot()?;
-        let since = request.since.map(|since| snapshot.first_since(since)).transpose()?;
-        let from = page.from.unwrap_or(0).max(since.unwrap_or(0));
-        let mut exported = Exported::default();
-        for (looked_at, entry) in snapshot.ids.range(from..)?.enumerate() {
-            let seq = entry?.0.value();
-            if exported.facts.len() == page.limit || looked_at == page.scanned {
-                (exported.next_cursor, exported.has_more) = (Some(id_of(seq)), true);
-                break;
-            }
-            exported.facts.extend(snapshot.fact(seq)?.filter(|fact| !fact.private));
-        }
-        Ok(exported)
+        self.read(|snapshot| snapshot.page(request, &page))
     }
 }
 
@@ -380,6 +264,13 @@ fn version_key(name: &[u8], version: u64) -> Vec<u8> {
 
 fn number(meta: &impl ReadableTable<&'static str, u64>, word: &str) -> Result<u64, FactError> {
     Ok(meta.get(word)?.map_or(0, |number| number.value()))
+}
+
+fn check_format(format: u64) -> Result<(), FactError> {
+    if format == FORMAT.1 {
+        return Ok(());
+    }
+    Err(FactError::Unavailable(format!("its file has the form {format}")))
 }
 
 fn lock(mutex: &Mutex<u64>) -> MutexGuard<'_, u64> {
@@ -407,5 +298,7 @@ unavailable! {
     postcard::Error,
 }
 
+#[cfg(test)]
+mod faults;
 #[cfg(test)]
 mod tests;

@@ -60,6 +60,7 @@ impl Setting {
             "forbidding" => Manner::Forbidding,
             "loose" => Manner::Loose,
             "slow" => Manner::Slow,
+            "conflicting" => Manner::Conflicting,
             other => panic!("no store is called {other}"),
         };
         let facts = Facts::new(

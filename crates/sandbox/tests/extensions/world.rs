@@ -31,6 +31,8 @@ pub(crate) enum Manner {
     Good,
     /// Fails whatever it is asked.
     Failing,
+    /// Lets another writer be faster, always.
+    Conflicting,
     /// Takes nothing.
     Refusing,
     /// Says that all is out of scope.
@@ -92,6 +94,7 @@ impl Facts {
                 Ok(())
             }
             Manner::Failing => Err(PortFault::Failed("the disk is gone".to_owned())),
+            Manner::Conflicting => Err(PortFault::Failed("another writer was faster".to_owned())),
             Manner::Refusing => Err(PortFault::Refused("too long".to_owned())),
             Manner::Forbidding => Err(PortFault::OutOfScope("reserved".to_owned())),
         }

@@ -12,7 +12,7 @@ async fn called(host: &Host, name: &str, tool: &str, args: Value) -> Value {
     let manifest: Value = serde_json::from_slice(&fs::read(folder.join("manifest.json")).unwrap()).unwrap();
     let module = fs::read(folder.join(manifest["wasm_module_path"].as_str().unwrap())).unwrap();
     let id = manifest["id"].as_str().unwrap().to_owned();
-    host.extensions.install(&manifest, ModuleSource::Bytes(module), None).unwrap();
+    host.extensions.install(&manifest, ModuleSource::Bytes(module), LifecycleState::Active, None).unwrap();
     host.grant(&id, |grant| {
         grant.allowed_prefixes_write = vec!["notes::".to_owned()];
         grant.allowed_secret_ids = vec!["api".to_owned()];

@@ -9,7 +9,6 @@ use toolshelf_core::extension::signature::{public_key_hex, sign};
 use toolshelf_core::extension::{IntegrationManifest, TrustTier};
 
 use super::super::download::Download;
-use super::super::records::LifecycleState;
 use super::super::testing::{Answer, Server, closed_port};
 use super::*;
 
@@ -202,8 +201,14 @@ fn only_signed_extensions_are_installed_where_development_is_off() {
     let host = Host::new();
     host.set("TOOLSHELF_EXTENSIONS_ALLOW_UNSIGNED", "0");
     let json = wasm_manifest("ext.a", EMPTY_MODULE);
-    let install =
-        |json: &Value| host.extensions.install(json, ModuleSource::Bytes(EMPTY_MODULE.to_vec()), None);
+    let install = |json: &Value| {
+        host.extensions.install(
+            json,
+            ModuleSource::Bytes(EMPTY_MODULE.to_vec()),
+            LifecycleState::Active,
+            None,
+        )
+    };
     assert_eq!(
         install(&json).unwrap_err().to_string(),
         "extension manifest validation failed: signature is required (set \
@@ -245,7 +250,12 @@ fn a_module_of_this_computer_is_held_to_its_digest_and_its_folder() {
     assert_eq!(fs::read(folder.join("extension.wasm")).unwrap(), EMPTY_MODULE);
     let other = |id: &str, bytes: Vec<u8>| {
         host.extensions
-            .install(&wasm_manifest(id, EMPTY_MODULE), ModuleSource::Bytes(bytes), None)
+            .install(
+                &wasm_manifest(id, EMPTY_MODULE),
+                ModuleSource::Bytes(bytes),
+                LifecycleState::Active,
+                None,
+            )
             .unwrap_err()
     };
     assert_eq!(status(&other("ext.b", b"other".to_vec())), 409);
@@ -274,7 +284,7 @@ fn a_record_that_cannot_be_kept_leaves_no_module() {
         .map(|at| json!({"name": format!("t{at}"), "description": text, "input_schema": {}}))
         .collect();
     let module = ModuleSource::Bytes(EMPTY_MODULE.to_vec());
-    let err = host.extensions.install(&manifest, module, None).unwrap_err();
+    let err = host.extensions.install(&manifest, module, LifecycleState::Active, None).unwrap_err();
     assert_eq!(status(&err), 413, "{err}");
     assert!(!host.path("extensions/ext.a").exists());
 }
@@ -298,7 +308,9 @@ fn what_a_crash_has_left_is_cleared_away_and_nothing_else_is() {
     let host = Host::new();
     let install = |id: &str| {
         let manifest = wasm_manifest(id, EMPTY_MODULE);
-        host.extensions.install(&manifest, ModuleSource::Bytes(EMPTY_MODULE.to_vec()), None).unwrap();
+        host.extensions
+            .install(&manifest, ModuleSource::Bytes(EMPTY_MODULE.to_vec()), LifecycleState::Active, None)
+            .unwrap();
     };
     install("ext.a");
     fs::write(host.path("extensions/ext.a/.draft-x"), "half").unwrap();
@@ -330,7 +342,9 @@ fn uninstalling_takes_the_module_and_the_grants() {
     }
     // Whoever installs it again begins without grants.
     let manifest = wasm_manifest("ext.a", EMPTY_MODULE);
-    host.extensions.install(&manifest, ModuleSource::Bytes(EMPTY_MODULE.to_vec()), None).unwrap();
+    host.extensions
+        .install(&manifest, ModuleSource::Bytes(EMPTY_MODULE.to_vec()), LifecycleState::Active, None)
+        .unwrap();
     assert!(host.extensions.grants("ext.a").unwrap().is_empty());
 }
 

@@ -5,6 +5,7 @@ mod examples;
 mod external;
 mod facts;
 mod grants;
+mod index;
 mod install;
 #[cfg(feature = "wasm-extensions")]
 mod modules;
@@ -24,6 +25,7 @@ use super::dispatch::{Invocation, Outcome};
 use super::error::InvokeError;
 use super::grants::GrantRequest;
 use super::outbound::Authorities;
+use super::records::LifecycleState;
 use super::registry::ModuleSource;
 use super::{Clock, ExtError, Extensions, ExtensionsOptions};
 
@@ -42,7 +44,9 @@ impl Host {
     /// One that takes extensions without a signature, and trusts the authorities of a test's server.
     fn trusting(authorities: Option<Authorities>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let variables = Arc::new(Mutex::new(HashMap::new()));
+        // The keyring of whoever runs the tests is none of theirs.
+        let variables = HashMap::from([("TOOLSHELF_VAULT_KEY".to_owned(), "file".to_owned())]);
+        let variables = Arc::new(Mutex::new(variables));
         let clock = Arc::new(AtomicU64::new(1_000_000));
         let extensions = open(dir.path().to_owned(), &variables, &clock, authorities).unwrap();
         let host = Self { dir, extensions, variables, clock };
@@ -77,13 +81,15 @@ impl Host {
     }
 
     fn install(&self, manifest: &Value) -> Result<super::records::InstallRecord, ExtError> {
-        self.extensions.install(manifest, ModuleSource::Manifest, Some("p_admin"))
+        self.extensions.install(manifest, ModuleSource::Manifest, LifecycleState::Active, Some("p_admin"))
     }
 
     /// Installs `module` as `ext.a`, and lets `p_alice` call it.
     fn with_module(&self, module: &[u8]) {
         let manifest = wasm_manifest("ext.a", module);
-        self.extensions.install(&manifest, ModuleSource::Bytes(module.to_vec()), None).unwrap();
+        self.extensions
+            .install(&manifest, ModuleSource::Bytes(module.to_vec()), LifecycleState::Active, None)
+            .unwrap();
         self.grant("ext.a", |_| {});
     }
 

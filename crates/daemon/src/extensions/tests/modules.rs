@@ -7,7 +7,6 @@ use toolshelf_core::extension::envelope::WasmDispatchOutcome;
 use toolshelf_facts::NewFact;
 
 use super::super::receipts::chain::verify;
-use super::super::records::LifecycleState;
 use super::*;
 
 /// A module whose `extension_call` has this body; `$req`, `$len`, `$out`, `$cap` and `$n` are there.
@@ -105,7 +104,9 @@ async fn refused(host: &Host) -> (u16, String) {
 
 async fn result_of(host: &Host, id: &str, module: &[u8]) -> Value {
     let manifest = wasm_manifest(id, module);
-    host.extensions.install(&manifest, ModuleSource::Bytes(module.to_vec()), None).unwrap();
+    host.extensions
+        .install(&manifest, ModuleSource::Bytes(module.to_vec()), LifecycleState::Active, None)
+        .unwrap();
     host.grant(id, |grant| grant.allowed_secret_ids = vec!["api".to_owned()]);
     let call = Invocation { extension: id.to_owned(), ..invocation(json!({})) };
     match host.extensions.invoke(call).await.unwrap() {
@@ -295,7 +296,7 @@ async fn a_call_is_refused_for_its_first_reason() {
     assert_eq!(of(|call| call.passport = Some(" ".into())).await, (400, passport.to_owned()));
     assert_eq!(of(|_| {}).await, (404, "extension 'ext.a' not installed".to_owned()));
     assert_eq!(of(|call| call.extension = "../x\n".into()).await.0, 404);
-    host.extensions.install(&manifest, ModuleSource::Bytes(echo()), None).unwrap();
+    host.extensions.install(&manifest, ModuleSource::Bytes(echo()), LifecycleState::Active, None).unwrap();
     let no_grant = "passport 'p_alice' has no grant for extension 'ext.a'";
     assert_eq!(of(|_| {}).await, (403, no_grant.to_owned()));
     host.grant("ext.a", |grant| grant.allowed_tool_names = vec!["ext.a.other".to_owned()]);
