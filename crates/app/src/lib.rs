@@ -11,6 +11,7 @@
 //! | `history` | how fast a tool has been |
 //! | `text` | numbers, times and untrusted bytes as text |
 //! | `extensions` | the panel of tools |
+//! | `installed` | the extensions of a companion, and its facts |
 //! | `tasks` | the panel of tasks, and what the page does with them |
 //! | `environments` | the panel of environments, folders and a person's data |
 //! | `result` | what a call came back with |
@@ -29,6 +30,7 @@ mod console;
 mod environments;
 mod extensions;
 mod history;
+mod installed;
 mod result;
 mod route;
 mod state;

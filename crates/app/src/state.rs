@@ -16,6 +16,7 @@ use toolshelf_browser::{Added, BUILTIN, Reading, Removed, Toolshelf};
 
 use crate::companion::Link;
 use crate::history::History;
+use crate::installed::Desk as InstalledDesk;
 use crate::result::diff_rows::View;
 use crate::route::{Place, Route};
 use crate::tasks::Desk;
@@ -67,6 +68,8 @@ pub(crate) struct State {
     pub(crate) environment: RwSignal<Option<Environment>>,
     /// What is kept of the panels of tasks and environments while others are looked at.
     pub(crate) desk: StoredValue<Option<Desk>>,
+    /// What is kept of extensions and facts.
+    pub(crate) installed: StoredValue<Option<InstalledDesk>>,
     /// Owns what outlives a panel.
     pub(crate) owner: StoredValue<Option<Owner>>,
     forms: StoredValue<HashMap<String, Form>>,
@@ -283,6 +286,7 @@ impl State {
             tasks: StoredValue::new_local(None),
             environment: RwSignal::new(None),
             desk: StoredValue::new(None),
+            installed: StoredValue::new(None),
             owner: StoredValue::new(Owner::current()),
             forms: StoredValue::default(),
         }

@@ -7,6 +7,7 @@ mod page {
     mod delegating;
     mod environments;
     mod harness;
+    mod installed;
     mod offline;
     mod package;
     mod person;

@@ -141,7 +141,7 @@ fn LastRun(
 }
 
 /// Where a call came from, in words.
-pub(super) fn from(origin: CallOrigin) -> &'static str {
+pub(crate) fn from(origin: CallOrigin) -> &'static str {
     match origin {
         CallOrigin::Live => "in a live session",
         CallOrigin::Http => "over HTTP",
@@ -152,7 +152,7 @@ pub(super) fn from(origin: CallOrigin) -> &'static str {
 
 /// How long the last call took. It lights up for a moment when it changes.
 #[component]
-fn Latency(
+pub(crate) fn Latency(
     /// Under what the page keeps its calls.
     key: String,
 ) -> impl IntoView {

@@ -16,6 +16,8 @@
 //! | [`keys`], [`vault`], [`receipts`], [`audit`] | the files: trusted publishers, secrets, what was put on record, what happened |
 //! | [`download`], [`outbound`] | how modules come, and where requests may go |
 //! | [`schema`] | arguments against `input_schema` |
+//! | `notice` | how watchers hear of a call |
+//! | [`look`] | what is looked at before and after something is done |
 //! | [`config`] | settings, read anew for each call |
 //! | [`error`] | every "no" |
 //! | `files` | files that are whole or not there |
@@ -56,6 +58,8 @@ pub(crate) mod facts_api;
 mod files;
 pub(crate) mod grants;
 pub(crate) mod keys;
+pub(crate) mod look;
+mod notice;
 pub(crate) mod outbound;
 #[cfg(feature = "wasm-extensions")]
 mod ports;

@@ -2,6 +2,8 @@
 //!
 //! Source: the reference facts, C1. The token of this computer stands for all scopes.
 
+use std::time::Instant;
+
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -9,6 +11,7 @@ use axum::response::IntoResponse as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolshelf_core::extension::keyring::TrustedKey;
+use toolshelf_core::live::CallOrigin;
 
 use super::App;
 use super::answer::object;
@@ -16,7 +19,6 @@ use super::problem::{Declined, Problematic, read};
 use crate::extensions::dispatch::Invocation;
 use crate::extensions::grants::GrantRequest;
 use crate::extensions::records::LifecycleState;
-use crate::extensions::registry::ModuleSource;
 use crate::extensions::{ExtError, Extensions};
 
 /// The header that names on whose behalf something is asked.
@@ -35,7 +37,7 @@ pub(super) async fn on_thread<T: Send + 'static>(
     Ok(host(app).await?.on_thread(work).await?)
 }
 
-fn passport(headers: &HeaderMap) -> Option<String> {
+pub(super) fn passport(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(PASSPORT_HEADER)?.to_str().ok()?.trim();
     (!value.is_empty()).then(|| value.to_owned())
 }
@@ -51,19 +53,6 @@ pub(super) async fn list(State(app): State<App>) -> Problematic {
 
 pub(super) async fn show(State(app): State<App>, Path(id): Path<String>) -> Problematic {
     Ok(Json(on_thread(&app, move |host| host.show(&id)).await?).into_response())
-}
-
-/// What is to be installed.
-#[derive(Deserialize)]
-struct Register {
-    manifest: Value,
-}
-
-pub(super) async fn register(State(app): State<App>, request: Request) -> Problematic {
-    let by = passport(request.headers());
-    let Register { manifest } = read(object(request).await?)?;
-    let install = move |host: &Extensions| host.install(&manifest, ModuleSource::Manifest, by.as_deref());
-    Ok((StatusCode::CREATED, Json(on_thread(&app, install).await?)).into_response())
 }
 
 pub(super) async fn remove(
@@ -143,8 +132,13 @@ pub(super) async fn invoke(
     let Invoke { passport_fpr, args } = read(object(request).await?)?;
     let passport = passport_fpr.filter(|passport| !passport.trim().is_empty()).or(named);
     let call = Invocation { extension, tool, args: Value::Object(args), passport, request_id: None };
-    let outcome = host(&app).await?.invoke(call).await?;
-    Ok(Json(outcome).into_response())
+    let (host, start) = (host(&app).await?, Instant::now());
+    let end = host.invoke(call.clone()).await;
+    let took = start.elapsed().as_secs_f64() * 1_000.0;
+    // Told of before it is answered, as calls of the shelf are.
+    let told =
+        app.handle().ask(async move |service| service.tell_invoked(&call, end, took, CallOrigin::Http));
+    Ok(Json(told.await??).into_response())
 }
 
 pub(super) async fn keys(State(app): State<App>) -> Problematic {

@@ -24,6 +24,7 @@ mod extensions;
 mod facts;
 pub(crate) mod guard;
 pub(crate) mod handle;
+mod look;
 pub(crate) mod metrics;
 pub(crate) mod page;
 mod problem;

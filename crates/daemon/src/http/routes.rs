@@ -16,7 +16,7 @@ use toolshelf_core::task::listing::Filter;
 
 use super::answer::{Answered, Fault, invalid, object};
 use super::metrics::{MEDIA_TYPE, Now};
-use super::{App, events, extensions as ext, facts, guard, page};
+use super::{App, events, extensions as ext, facts, guard, look, page};
 use crate::live;
 use crate::service::{OWNER, Session};
 
@@ -57,7 +57,10 @@ const ROUTES: &[Route] = &[
     closed("post", "/v1/tasks/cancel", || post(cancel)),
     closed("get", "/v1/events", || get(events::events)),
     closed("get", "/v1/extensions", || get(ext::list)),
-    closed("post", "/v1/extensions/register", || post(ext::register)),
+    closed("post", "/v1/extensions/register", || post(look::register)),
+    closed("post", "/v1/extensions/inspect", || post(look::inspect)),
+    closed("get", "/v1/extensions/receipts/verify", || get(look::verify_receipts)),
+    closed("get", "/v1/facts/browse", || get(look::browse)),
     closed("get", "/v1/extensions/keys", || get(ext::keys)),
     closed("post", "/v1/extensions/keys", || post(ext::add_key)),
     closed("delete", "/v1/extensions/keys/{publisher}", || delete(ext::remove_key)),

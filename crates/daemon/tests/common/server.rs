@@ -58,8 +58,14 @@ impl Server {
 
     /// A companion over the shelf in that folder.
     pub(crate) fn over(shelf: Option<&Path>) -> Self {
+        Self::with(shelf, &[])
+    }
+
+    /// The same with variables of its environment.
+    pub(crate) fn with(shelf: Option<&Path>, variables: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().unwrap();
         let mut command = toolshelf(shelf);
+        command.envs(variables.iter().copied());
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data"]).arg(data.path());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));

@@ -14,6 +14,7 @@
 //! `redb` writes pages anew and leaves the old ones as they are until they are used again, so what is deleted would
 //! stand in the file for long. [`delete`](RedbStore) therefore ends with the file being written afresh (`erase`).
 
+mod browse;
 mod erase;
 mod record;
 mod snapshot;
@@ -26,6 +27,7 @@ use toolshelf_core::refusal::cut;
 
 use self::record::{Place, Record};
 use self::snapshot::Snapshot;
+use crate::browse::{BrowseRequest, Names};
 use crate::fact::{Fact, Moment, NewFact};
 use crate::port::{Deleted, ExportRequest, Exported, FactError, FactStore, Found, LISTED_MAX, Query};
 use crate::privacy::PrivacyRule;
@@ -324,6 +326,10 @@ impl FactStore for RedbStore {
             }
         }
         Ok(selection.finish())
+    }
+
+    async fn browse(&self, request: &BrowseRequest) -> Result<Names, FactError> {
+        browse::browse(&*self.snapshot()?, request)
     }
 
     async fn history(&self, entity: &str, key: &str) -> Result<Vec<Fact>, FactError> {
