@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{LocalBoxFuture, abortable};
+use futures::future::{AbortHandle, LocalBoxFuture, abortable};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use toolshelf_browser::core::Abi;
@@ -126,13 +126,7 @@ pub(crate) fn run(state: State, place: Place, id: &str, abi: Abi, form: &Form) {
         inputs.iter().zip(&given).map(|(input, bytes)| (input.arguments[0].to_owned(), bytes.to_vec()));
     let Some(call) = call(state, place, id.to_owned(), arguments.collect()) else { return };
     let (call, stop) = abortable(call);
-    let since = js_sys::Date::now();
-    state.running.update(|running| running.push(Running { key: key.clone(), since, stop }));
-    state.announce("");
-    // A clock that runs already serves this run too.
-    if state.running.with_untracked(|running| running.len() == 1) {
-        beat(state);
-    }
+    let since = begin(state, &key, stop);
 
     let (id, outcome) = (id.to_owned(), form.outcome.clone());
     spawn_local(async move {
@@ -141,10 +135,27 @@ pub(crate) fn run(state: State, place: Place, id: &str, abi: Abi, form: &Form) {
             Ok(Err(refusal)) => End::Refused(refusal),
             Err(_) => End::Stopped(js_sys::Date::now() - since),
         };
-        state.running.update(|running| running.retain(|run| run.key != key));
+        ended(state, &key);
         state.announce(spoken(&id, &end));
         outcome.set(Some(Arc::new(Outcome { end, inputs: given })));
     });
+}
+
+/// Remembers a run that begins, and answers when that is. `stop` ends it.
+pub(crate) fn begin(state: State, key: &str, stop: AbortHandle) -> f64 {
+    let since = js_sys::Date::now();
+    state.running.update(|running| running.push(Running { key: key.to_owned(), since, stop }));
+    state.announce("");
+    // A clock that runs already serves this run too.
+    if state.running.with_untracked(|running| running.len() == 1) {
+        beat(state);
+    }
+    since
+}
+
+/// Forgets a run that has ended.
+pub(crate) fn ended(state: State, key: &str) {
+    state.running.update(|running| running.retain(|run| run.key != key));
 }
 
 /// A call, here or at the companion; nothing where that is not there yet.

@@ -11,6 +11,7 @@
 //! | `history` | how fast a tool has been |
 //! | `text` | numbers, times and untrusted bytes as text |
 //! | `extensions` | the panel of tools |
+//! | `installed` | the extensions of a companion, and its facts |
 //! | `tasks` | the panel of tasks, and what the page does with them |
 //! | `live` | the panel in which a person types or speaks and tools are called |
 //! | `webmcp` | what can be called, offered to the browser's own agent |
@@ -31,6 +32,7 @@ mod console;
 mod environments;
 mod extensions;
 mod history;
+mod installed;
 mod live;
 mod result;
 mod route;

@@ -1,6 +1,7 @@
 //! The part of the address behind `#`: `#/extensions`, `#/extensions/<id>`, and `#/extensions/<id>/in/<shelf>` for an
 //! entry whose id another shelf has as well; `#/tasks`, and `#/tasks/<place in the journal>` for one task; and
-//! `#/environments` and `#/live`. What is the companion's has `/on/machine` behind a tool's id, and `machine/` in front of a task's
+//! `#/environments` and `#/live`. `#/installed` and `#/facts`, with what follows them, are read where they are shown
+//! (`installed::place`). What is the companion's has `/on/machine` behind a tool's id, and `machine/` in front of a task's
 //! place.
 
 /// The address of the panel of tools.
@@ -53,6 +54,8 @@ pub(crate) struct Route {
     pub(crate) shelf: Option<String>,
     /// The task that is looked at: its place in the journal, or its address.
     pub(crate) task: Option<String>,
+    /// What stands behind `#/`, where it names extensions or facts of the companion.
+    pub(crate) installed: Option<String>,
 }
 
 /// Reads the part of an address that starts with `#`. What is not understood names the panel of tools.
@@ -71,6 +74,9 @@ pub(crate) fn parse(hash: &str) -> Route {
     }
     if below(hash, LIVE).is_some() {
         return Route { panel: Panel::Live, ..Route::default() };
+    }
+    if ["#/installed", "#/facts"].iter().any(|place| below(hash, place).is_some()) {
+        return Route { installed: Some(hash[2..].to_owned()), ..Route::default() };
     }
     let mut parts = hash.strip_prefix(PANEL).unwrap_or_default().split('/').skip(1);
     let tool = parts.next().map(decode).filter(|id| !id.is_empty());
@@ -119,7 +125,8 @@ pub(crate) fn to_tool(place: Place, id: &str, shelf: Option<&str>) -> String {
     hash
 }
 
-fn encode(text: &str, out: &mut String) {
+/// Text as it stands in an address.
+pub(crate) fn encode(text: &str, out: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~()".contains(&byte) {
@@ -187,6 +194,18 @@ mod tests {
         for hash in ["#/extensions/hash/on/mars", "#/extensions/hash/on", "#/extensions/hash/at/machine"] {
             assert_eq!(parse(hash).place, Place::Browser, "{hash}");
         }
+    }
+
+    #[test]
+    fn what_a_companion_has_installed_is_part_of_the_first_panel() {
+        for rest in ["installed", "installed/ext.a", "facts", "facts/below/a%3A%3A"] {
+            let route = parse(&["#/", rest].concat());
+            assert_eq!(
+                (route.panel, route.installed.as_deref(), route.tool),
+                (Panel::Extensions, Some(rest), None)
+            );
+        }
+        assert_eq!(parse("#/factsy"), Route::default());
     }
 
     #[test]

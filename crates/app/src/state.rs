@@ -17,6 +17,7 @@ use toolshelf_browser::{Added, BUILTIN, Reading, Removed, Toolshelf};
 use crate::companion::Link;
 use crate::history::History;
 use crate::live;
+use crate::installed::Desk as InstalledDesk;
 use crate::result::diff_rows::View;
 use crate::route::{Place, Route};
 use crate::tasks::Desk;
@@ -72,6 +73,8 @@ pub(crate) struct State {
     pub(crate) live: StoredValue<Option<live::Desk>>,
     /// How many calls of this page the browser lists for its own agent, where it has one.
     pub(crate) offered: RwSignal<Option<usize>>,
+    /// What is kept of extensions and facts.
+    pub(crate) installed: StoredValue<Option<InstalledDesk>>,
     /// Owns what outlives a panel.
     pub(crate) owner: StoredValue<Option<Owner>>,
     forms: StoredValue<HashMap<String, Form>>,
@@ -290,6 +293,7 @@ impl State {
             desk: StoredValue::new(None),
             live: StoredValue::new(None),
             offered: RwSignal::new(None),
+            installed: StoredValue::new(None),
             owner: StoredValue::new(Owner::current()),
             forms: StoredValue::default(),
         }

@@ -7,6 +7,7 @@ use std::future::Future;
 use futures::executor::block_on;
 use proptest::prelude::*;
 
+use crate::browse::BrowseRequest;
 use crate::fact::{Fact, Moment, NewFact};
 use crate::memory::MemoryStore;
 use crate::port::{
@@ -23,6 +24,7 @@ macro_rules! suite {
             bulk_is_all_or_nothing
             names_that_look_alike_stay_apart
             queries_filter_and_order
+            names_below_a_prefix_are_told_once
             a_budget_of_tokens_is_filled_and_not_passed
             as_of_looks_back
             private_facts_stay_private
@@ -54,6 +56,44 @@ fn at(unix_ms: u64) -> Moment {
 
 async fn put(store: &impl FactStore, entity: &str, key: &str, value: &str, unix_ms: u64) -> Fact {
     store.store(NewFact::new(entity, key, value), at(unix_ms)).await.unwrap()
+}
+
+pub(crate) async fn names_below_a_prefix_are_told_once(store: impl FactStore) {
+    for (entity, key) in [
+        ("a::b::c", "k"),
+        ("a::b::d", "k"),
+        ("a::e", "k"),
+        ("a::e", "l"),
+        ("ab", "k"),
+        ("github::x", "k"),
+        ("z", "k"),
+    ] {
+        put(&store, entity, key, "v", 1).await;
+    }
+    for limit in [1, 2, 50] {
+        let names = async |prefix: &str, include_private| {
+            let mut request = BrowseRequest {
+                prefix: prefix.to_owned(),
+                limit: Some(limit),
+                include_private,
+                ..BrowseRequest::default()
+            };
+            let mut names = Vec::new();
+            loop {
+                let page = store.browse(&request).await.unwrap();
+                names.extend(page.names.into_iter().map(|name| name.name));
+                match page.next {
+                    Some(next) => request.after = Some(next),
+                    None => return names,
+                }
+            }
+        };
+        assert_eq!(names("", false).await, ["a::", "ab", "z"]);
+        assert_eq!(names("", true).await, ["a::", "ab", "github::", "z"]);
+        assert_eq!(names("a::", false).await, ["a::b::", "a::e"]);
+        assert_eq!(names("a::b::", false).await, ["a::b::c", "a::b::d"]);
+        assert!(names("github::", false).await.is_empty());
+    }
 }
 
 fn values(facts: &[Fact]) -> Vec<&str> {

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`fact`] | a fact, and what is asked to be stored; bounds and wire forms |
 //! | [`port`] | what every backend does, and how it says no |
+//! | [`browse`] | which names stand directly below a prefix |
 //! | [`privacy`] | which facts are private, and which entities no client writes |
 //! | [`memory`] | facts that end with the process |
 //! | [`redb`] | facts in one file; deleting leaves no readable copy in it |
@@ -15,6 +16,7 @@
 //! `rules` holds what all backends decide alike: versions, order, selection. `conformance` is the suite that each
 //! backend is run against.
 
+pub mod browse;
 pub mod fact;
 pub mod memory;
 pub mod port;
@@ -26,6 +28,7 @@ mod rules;
 #[cfg(test)]
 mod conformance;
 
+pub use browse::{BrowseRequest, Name, Names};
 pub use fact::{Fact, HorizonClass, Moment, NewFact};
 pub use memory::MemoryStore;
 pub use port::{Deleted, ExportRequest, Exported, FactError, FactStore, Found, Query};

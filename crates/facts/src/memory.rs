@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::browse::{BrowseRequest, Names, Walk};
 use crate::fact::{Fact, Moment, NewFact};
 use crate::port::{Deleted, ExportRequest, Exported, FactError, FactStore, Found, LISTED_MAX, Query};
 use crate::privacy::PrivacyRule;
@@ -130,6 +131,12 @@ impl FactStore for MemoryStore {
             }
         }
         Ok(selection.finish())
+    }
+
+    async fn browse(&self, request: &BrowseRequest) -> Result<Names, FactError> {
+        let facts = self.facts();
+        let newest = facts.versions.values().filter_map(|versions| versions.last());
+        Ok(Walk::over(request, newest.map(|fact| (fact.entity.clone(), fact.private)).collect()))
     }
 
     async fn history(&self, entity: &str, key: &str) -> Result<Vec<Fact>, FactError> {

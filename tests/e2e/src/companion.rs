@@ -22,6 +22,7 @@ pub struct Companion {
     process: Child,
     folder: PathBuf,
     address: SocketAddr,
+    variables: Vec<(&'static str, &'static str)>,
 }
 
 impl Companion {
@@ -32,11 +33,20 @@ impl Companion {
 
     /// Starts one on a free port.
     pub async fn start() -> Result<Self> {
-        Self::start_with("").await
+        Self::set_up("", &[]).await
     }
 
     /// Starts one with more lines at the end of its `toolshelf.toml`. The key of a live model is `a-key-of-a-test`.
     pub async fn start_with(more: &str) -> Result<Self> {
+        Self::set_up(more, &[]).await
+    }
+
+    /// Starts one that installs extensions which nobody has signed.
+    pub async fn for_development() -> Result<Self> {
+        Self::set_up("", &[("TOOLSHELF_EXTENSIONS_ALLOW_UNSIGNED", "true")]).await
+    }
+
+    async fn set_up(more: &str, variables: &[(&'static str, &'static str)]) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(format!("toolshelf-e2e-{process}-c{count}"));
@@ -54,8 +64,8 @@ impl Companion {
             r#"{"name": "on-disk", "version": "1", "tools": []}"#,
         )?;
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let (process, address) = launch(&folder, listen).await?;
-        Ok(Self { process, folder, address })
+        let (process, address) = launch(&folder, listen, variables).await?;
+        Ok(Self { process, folder, address, variables: variables.to_vec() })
     }
 
     /// Kills it as a power failure would.
@@ -65,7 +75,7 @@ impl Companion {
 
     /// Starts it again, over the same folders and at the same address.
     pub async fn start_again(&mut self) -> Result<()> {
-        let (process, address) = launch(&self.folder, self.address).await?;
+        let (process, address) = launch(&self.folder, self.address, &self.variables).await?;
         ensure!(address == self.address, "the companion moved to {address}");
         self.process = process;
         Ok(())
@@ -97,9 +107,14 @@ impl Companion {
 
     /// Sends a request as another program of this computer would, and returns what is answered.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        self.send("POST", path, body).await
+    }
+
+    /// The same by any method.
+    pub async fn send(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
         let (address, token, body) = (self.address, Self::TOKEN, body.to_string());
         let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
              content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
             body.len()
         );
@@ -132,7 +147,11 @@ fn program() -> Result<PathBuf> {
     found.context("the companion is not built: run `cargo build --package toolshelf`")
 }
 
-async fn launch(folder: &Path, listen: SocketAddr) -> Result<(Child, SocketAddr)> {
+async fn launch(
+    folder: &Path,
+    listen: SocketAddr,
+    variables: &[(&str, &str)],
+) -> Result<(Child, SocketAddr)> {
     let mut process = Command::new(program()?)
         .args(["--json", "serve", "--listen", &listen.to_string(), "--data"])
         .arg(folder.join("data"))
@@ -141,6 +160,7 @@ async fn launch(folder: &Path, listen: SocketAddr) -> Result<(Child, SocketAddr)
         .env("TOOLSHELF_CONFIG", folder.join("toolshelf.toml"))
         .env("TOOLSHELF_CACHE_DIR", folder.join("cache"))
         .env("TOOLSHELF_SHELF_DIR", folder.join("shelf"))
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

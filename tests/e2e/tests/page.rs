@@ -8,6 +8,7 @@ mod page {
     mod environments;
     mod harness;
     mod live;
+    mod installed;
     mod offline;
     mod package;
     mod person;

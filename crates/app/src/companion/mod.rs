@@ -22,7 +22,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
 use toolshelf_browser::Reading;
-use toolshelf_browser::companion::Connection;
+use toolshelf_browser::companion::{Client, Connection};
 use toolshelf_browser::core::call::Answer;
 use toolshelf_browser::core::live::MachineEnvironment;
 use toolshelf_browser::core::refusal::{Code, Refusal};
@@ -42,6 +42,8 @@ pub(crate) trait Machine: TaskSource {
     ) -> LocalBoxFuture<'a, Result<Answer, Refusal>>;
     /// Does at once what would be tried later.
     fn retry(&self);
+    /// What asks it for anything else.
+    fn client(&self) -> Client;
 }
 
 /// News of the companion's tasks.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 use leptos::prelude::*;
-use toolshelf_browser::companion::{Companion, Connection, Heard};
+use toolshelf_browser::companion::{Client, Companion, Connection, Heard};
 use toolshelf_browser::core::call::Answer;
 use toolshelf_browser::core::live::{CallNotice, CallOrigin};
 use toolshelf_browser::core::refusal::{Code, Refusal};
@@ -139,6 +139,10 @@ impl Machine for Session {
 
     fn retry(&self) {
         self.companion.retry();
+    }
+
+    fn client(&self) -> Client {
+        self.companion.client().clone()
     }
 }
 

@@ -26,6 +26,7 @@ use self::teach::Teach;
 use self::tool_detail::{ToolDetail, Unknown};
 use self::verdicts::VerdictTable;
 use crate::companion;
+use crate::installed;
 use crate::result::refusal::RefusalNote;
 use crate::route;
 use crate::state::{Shelves, State, use_state};
@@ -55,10 +56,11 @@ pub(crate) fn Extensions() -> impl IntoView {
             <VerdictTable/>
             {body}
             <Show when=move || is_read.get()>
-                <div class="panel__cols">
+                <div class="panel__cols" data-open=move || state.route.with(|route| route.installed.is_some())>
                     <div class="panel__list" id="shelves">
                         <ShelfList/>
                         {on_machine(state)}
+                        {installed_list(state)}
                         <AddShelf/>
                     </div>
                     <Detail/>
@@ -76,12 +78,32 @@ fn on_machine(state: State) -> impl IntoView {
     move || state.machine.is_wanted.get().then(|| arriving(move || companion::shelves_view(state)))
 }
 
+/// The companion's extensions and facts, or the way to them.
+fn installed_list(state: State) -> impl IntoView {
+    move || {
+        match state.machine.is_wanted.get() {
+        true => arriving(move || installed::list_view(state)),
+        false => view! {
+            <p class="muted beyond">
+                <a href=installed::INSTALLED>"Installed extensions"</a>" and "<a href=installed::FACTS>"facts"</a>
+                " come with a companion."
+            </p>
+        }
+        .into_any(),
+    }
+    }
+}
+
 /// What the address names: a tool, nothing, or something that is not there.
 #[component]
 fn Detail() -> impl IntoView {
     let state = use_state();
     let selected = Memo::new(move |_| state.selected());
-    move || match (selected.get(), state.route.get().tool) {
+    let is_installed = Memo::new(move |_| state.route.with(|route| route.installed.is_some()));
+    // Within what is installed the address changes without all of it being drawn anew.
+    let tool = Memo::new(move |_| state.route.with(|route| route.tool.clone()));
+    move || match (selected.get(), tool.get()) {
+        (None, None) if is_installed.get() => arriving(move || installed::place_view(state)),
         (Some(selected), _) => view! { <ToolDetail selected=selected/> }.into_any(),
         // The companion has not told yet what it has.
         (None, Some(_)) if state.is_awaited() => ().into_any(),
@@ -140,6 +162,8 @@ fn follow_selection(state: State) {
             return route;
         }
         document().set_title(&match &route.tool {
+            // It sets its own title.
+            None if route.installed.is_some() => return route,
             Some(id) => [id, " · Toolshelf"].concat(),
             None => "Toolshelf".to_owned(),
         });

@@ -154,7 +154,7 @@ pub(crate) fn from(origin: CallOrigin) -> &'static str {
 
 /// How long the last call took. It lights up for a moment when it changes.
 #[component]
-fn Latency(
+pub(crate) fn Latency(
     /// Under what the page keeps its calls.
     key: String,
 ) -> impl IntoView {

@@ -16,7 +16,7 @@ use super::wire::{self, Read};
 use crate::js;
 
 /// How long a request may take, in milliseconds.
-const PATIENCE_MS: u32 = 10_000;
+pub(super) const PATIENCE_MS: u32 = 10_000;
 /// How long a tool call may take, in milliseconds: with a full queue in front of it, eight calls of five seconds and one.
 pub(super) const CALL_PATIENCE_MS: u32 = 60_000;
 /// Longest answer that is read, in bytes: a page of a hundred tasks whose answers are as long as they may be.
@@ -50,7 +50,8 @@ impl Client {
     /// What the companion refuses; [`Code::MachineUnreachable`] without an answer, and [`Code::InvalidFrame`] for one of
     /// another form.
     pub async fn get(&self, path: &str) -> Result<Value, Refusal> {
-        self.exchange(path, None, PATIENCE_MS).boxed_local().await
+        let answered = self.exchange("GET", path, None, PATIENCE_MS).boxed_local().await?;
+        read_answer(answered.0, &answered.1)
     }
 
     /// Sends `body` to `path`.
@@ -68,18 +69,36 @@ impl Client {
         body: &Value,
         patience_ms: u32,
     ) -> Result<Value, Refusal> {
-        self.exchange(path, Some(body.to_string()), patience_ms).boxed_local().await
+        let answered = self.exchange("POST", path, Some(body.to_string()), patience_ms).boxed_local().await?;
+        read_answer(answered.0, &answered.1)
+    }
+
+    /// Sends a request by any method, and gives the status and the bytes of what is answered, whatever they say.
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<String>,
+        patience_ms: u32,
+    ) -> Result<(u16, Vec<u8>), Refusal> {
+        self.exchange(method, path, body, patience_ms).boxed_local().await
     }
 
     /// Dropping the future gives the request up.
-    async fn exchange(&self, path: &str, body: Option<String>, patience_ms: u32) -> Result<Value, Refusal> {
+    async fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<String>,
+        patience_ms: u32,
+    ) -> Result<(u16, Vec<u8>), Refusal> {
         let abort = Abort::new()?;
         let headers = js::object(&[
             ("authorization", ["Bearer ", &self.bearer].concat().into()),
             ("content-type", "application/json".into()),
         ]);
         let options = js::object(&[
-            ("method", if body.is_some() { "POST" } else { "GET" }.into()),
+            ("method", method.into()),
             ("headers", headers.into()),
             ("body", body.map_or(JsValue::UNDEFINED, JsValue::from)),
             ("cache", "no-store".into()),
@@ -92,7 +111,7 @@ impl Client {
             let response = js::call_async(&js_sys::global(), "fetch", &[url.into(), options.into()]).await;
             let response = response.map_err(|thrown| unreachable(&js::message(&thrown)))?;
             let status = js::get(&response, "status").as_f64().unwrap_or_default() as u16;
-            read_answer(status, &read_body(&js::get(&response, "body")).await?)
+            Ok((status, read_body(&js::get(&response, "body")).await?))
         };
         match select(pin!(exchange), TimeoutFuture::new(patience_ms)).await {
             Either::Left((answered, _)) => answered,

@@ -6,12 +6,19 @@
 //! | [`live`] | the live session, opened again when it is lost |
 //! | [`talk`] | a conversation with what answers in its live sessions |
 //! | [`tasks`] | the tasks of the companion |
+//! | [`installed`] | its extensions, their grants, calls and receipts |
+//! | [`facts`] | its facts |
+//! | [`problem`] | how extensions and facts say no |
 //! | `wire` | what it says, read into the types of `core` |
 //!
 //! All of it is asked at the origin that the page came from: the page's policy allows no other.
 
 pub mod client;
+pub mod facts;
+pub mod installed;
+mod installed_wire;
 pub mod live;
+pub mod problem;
 pub mod talk;
 pub mod tasks;
 mod wire;
@@ -35,7 +42,10 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 pub use self::client::Client;
+pub use self::facts::Facts;
+pub use self::installed::Installed;
 pub use self::live::Connection;
+pub use self::problem::Problem;
 pub use self::tasks::MachineTasks;
 
 use self::client::{CALL_PATIENCE_MS, known};
@@ -137,6 +147,12 @@ impl Companion {
     /// Does at once what would be tried later, or was refused.
     pub fn retry(&self) {
         self.inner.wake.now();
+    }
+
+    /// What asks it for anything else.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.inner.client
     }
 
     /// The tasks.

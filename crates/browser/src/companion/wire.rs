@@ -32,7 +32,7 @@ pub(super) fn text(value: &Value, key: &'static str) -> Read<String> {
     maybe_text(value, key).ok_or(key)
 }
 
-fn maybe_text(value: &Value, key: &str) -> Option<String> {
+pub(super) fn maybe_text(value: &Value, key: &str) -> Option<String> {
     value.get(key)?.as_str().map(str::to_owned)
 }
 
@@ -41,7 +41,7 @@ pub(super) fn flag(value: &Value, key: &'static str) -> Read<bool> {
     field(value, key)?.as_bool().ok_or(key)
 }
 
-fn whole(value: &Value, key: &'static str) -> Read<u64> {
+pub(super) fn whole(value: &Value, key: &'static str) -> Read<u64> {
     field(value, key)?.as_u64().ok_or(key)
 }
 
@@ -49,7 +49,7 @@ fn small(value: &Value, key: &'static str) -> Read<u32> {
     u32::try_from(whole(value, key)?).map_err(|_| key)
 }
 
-fn number(value: &Value, key: &'static str) -> Read<f64> {
+pub(super) fn number(value: &Value, key: &'static str) -> Read<f64> {
     field(value, key)?.as_f64().ok_or(key)
 }
 

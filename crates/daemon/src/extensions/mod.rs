@@ -18,6 +18,8 @@
 //! | [`vault_key`] | where the key of the secrets lies |
 //! | [`download`], [`outbound`] | how modules come, and where requests may go |
 //! | [`schema`] | arguments against `input_schema` |
+//! | `notice` | how watchers hear of a call |
+//! | [`look`] | what is looked at before and after something is done |
 //! | [`config`] | settings, read anew for each call |
 //! | [`error`] | every "no" |
 //! | `files` | files that are whole or not there |
@@ -61,6 +63,8 @@ mod files;
 pub(crate) mod grants;
 pub(crate) mod index;
 pub(crate) mod keys;
+pub(crate) mod look;
+mod notice;
 pub(crate) mod outbound;
 #[cfg(feature = "wasm-extensions")]
 mod ports;

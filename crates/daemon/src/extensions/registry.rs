@@ -269,7 +269,7 @@ impl Extensions {
         })
     }
 
-    fn check_schemas(&self, manifest: &IntegrationManifest) -> Result<(), ManifestFault> {
+    pub(super) fn check_schemas(&self, manifest: &IntegrationManifest) -> Result<(), ManifestFault> {
         manifest.tools.iter().flatten().try_for_each(|tool| {
             self.inner.schemas.admit(&tool.input_schema).map_err(|why| {
                 let text =

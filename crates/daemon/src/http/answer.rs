@@ -63,7 +63,15 @@ impl IntoResponse for Fault {
 /// [`Code::InvalidFrame`]: 415 for a body of another type, 413 for one that is too long, 408 for one that does not
 /// arrive, 400 for anything but a JSON object.
 pub(crate) async fn object(request: Request<Body>) -> Result<Map<String, Value>, Fault> {
-    match json(request).await? {
+    object_within(request, BODY_MAX_BYTES).await
+}
+
+/// The same for a body that may have `most` bytes.
+///
+/// # Errors
+/// As [`object`].
+pub(crate) async fn object_within(request: Request<Body>, most: usize) -> Result<Map<String, Value>, Fault> {
+    match json_within(request, most).await? {
         Value::Object(object) => Ok(object),
         _ => Err(invalid("the body must be a JSON object")),
     }
@@ -74,13 +82,17 @@ pub(crate) async fn object(request: Request<Body>) -> Result<Map<String, Value>,
 /// # Errors
 /// As [`object`], which asks for more.
 pub(crate) async fn json(request: Request<Body>) -> Result<Value, Fault> {
+    json_within(request, BODY_MAX_BYTES).await
+}
+
+async fn json_within(request: Request<Body>, most: usize) -> Result<Value, Fault> {
     let (parts, body) = request.into_parts();
     check_type(&parts.headers)?;
     let declared = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if declared.is_some_and(|length: u64| length > BODY_MAX_BYTES as u64) {
-        return Err(too_long());
+    if declared.is_some_and(|length: u64| length > most as u64) {
+        return Err(too_long(most));
     }
-    let body = whole(body).await?;
+    let body = within(body, most).await?;
     serde_json::from_slice(&body)
         .map_err(|err| invalid(&format!("the body is not JSON: {}", cut(&err.to_string(), 120))))
 }
@@ -100,27 +112,31 @@ fn check_type(headers: &HeaderMap) -> Result<(), Fault> {
 /// # Errors
 /// As [`object`], but for what its bytes say.
 pub(crate) async fn whole(body: Body) -> Result<Vec<u8>, Fault> {
-    timeout(BODY_TIME, collected(body)).await.unwrap_or_else(|_| {
+    within(body, BODY_MAX_BYTES).await
+}
+
+async fn within(body: Body, most: usize) -> Result<Vec<u8>, Fault> {
+    timeout(BODY_TIME, collected(body, most)).await.unwrap_or_else(|_| {
         let why = format!("the body did not arrive within {} s", BODY_TIME.as_secs());
         Err(Fault::with_status(StatusCode::REQUEST_TIMEOUT, Code::InvalidFrame, why))
     })
 }
 
-async fn collected(body: Body) -> Result<Vec<u8>, Fault> {
+async fn collected(body: Body, most: usize) -> Result<Vec<u8>, Fault> {
     let mut chunks = body.into_data_stream();
     let mut bytes = Vec::new();
     while let Some(chunk) = chunks.next().await {
         let chunk: Bytes = chunk.map_err(|_| invalid("the body ended before all of it had arrived"))?;
-        if bytes.len() + chunk.len() > BODY_MAX_BYTES {
-            return Err(too_long());
+        if bytes.len() + chunk.len() > most {
+            return Err(too_long(most));
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
 }
 
-fn too_long() -> Fault {
-    let why = format!("the body is longer than {BODY_MAX_BYTES} bytes");
+fn too_long(most: usize) -> Fault {
+    let why = format!("the body is longer than {most} bytes");
     Fault::with_status(StatusCode::PAYLOAD_TOO_LARGE, Code::InvalidFrame, why)
 }
 

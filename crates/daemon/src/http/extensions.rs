@@ -2,6 +2,8 @@
 //!
 //! Source: the reference facts, C1. The token of this computer stands for all scopes.
 
+use std::time::Instant;
+
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -9,6 +11,7 @@ use axum::response::IntoResponse as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolshelf_core::extension::keyring::TrustedKey;
+use toolshelf_core::live::CallOrigin;
 
 use super::App;
 use super::answer::object;
@@ -17,7 +20,6 @@ use crate::extensions::dispatch::Invocation;
 use crate::extensions::grants::GrantRequest;
 use crate::extensions::index::REGISTRY_SCHEMA;
 use crate::extensions::records::LifecycleState;
-use crate::extensions::registry::ModuleSource;
 use crate::extensions::{ExtError, Extensions};
 
 /// The header that names on whose behalf something is asked.
@@ -36,7 +38,7 @@ pub(super) async fn on_thread<T: Send + 'static>(
     Ok(host(app).await?.on_thread(work).await?)
 }
 
-fn passport(headers: &HeaderMap) -> Option<String> {
+pub(super) fn passport(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(PASSPORT_HEADER)?.to_str().ok()?.trim();
     (!value.is_empty()).then(|| value.to_owned())
 }
@@ -54,26 +56,9 @@ pub(super) async fn show(State(app): State<App>, Path(id): Path<String>) -> Prob
     Ok(Json(on_thread(&app, move |host| host.show(&id)).await?).into_response())
 }
 
-/// What is to be installed.
-#[derive(Deserialize)]
-struct Register {
-    manifest: Value,
-    #[serde(default)]
-    staged: bool,
-}
-
 /// The state that an extension is installed in.
-fn installed_state(staged: bool) -> LifecycleState {
+pub(super) fn installed_state(staged: bool) -> LifecycleState {
     if staged { LifecycleState::Staged } else { LifecycleState::Active }
-}
-
-pub(super) async fn register(State(app): State<App>, request: Request) -> Problematic {
-    let by = passport(request.headers());
-    let Register { manifest, staged } = read(object(request).await?)?;
-    let state = installed_state(staged);
-    let install =
-        move |host: &Extensions| host.install(&manifest, ModuleSource::Manifest, state, by.as_deref());
-    Ok((StatusCode::CREATED, Json(on_thread(&app, install).await?)).into_response())
 }
 
 /// What is to be installed from the registry.
@@ -195,8 +180,13 @@ pub(super) async fn invoke(
     let Invoke { passport_fpr, args } = read(object(request).await?)?;
     let passport = passport_fpr.filter(|passport| !passport.trim().is_empty()).or(named);
     let call = Invocation { extension, tool, args: Value::Object(args), passport, request_id: None };
-    let outcome = host(&app).await?.invoke(call).await?;
-    Ok(Json(outcome).into_response())
+    let (host, start) = (host(&app).await?, Instant::now());
+    let end = host.invoke(call.clone()).await;
+    let took = start.elapsed().as_secs_f64() * 1_000.0;
+    // Told of before it is answered, as calls of the shelf are.
+    let told =
+        app.handle().ask(async move |service| service.tell_invoked(&call, end, took, CallOrigin::Http));
+    Ok(Json(told.await??).into_response())
 }
 
 pub(super) async fn keys(State(app): State<App>) -> Problematic {

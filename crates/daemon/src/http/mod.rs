@@ -26,6 +26,7 @@ mod extensions;
 mod facts;
 pub(crate) mod guard;
 pub(crate) mod handle;
+mod look;
 pub(crate) mod metrics;
 pub(crate) mod page;
 mod problem;

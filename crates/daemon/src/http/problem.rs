@@ -4,9 +4,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toolshelf_core::problem::{PROBLEM_MEDIA_TYPE, Problem, ProblemKind};
-use toolshelf_core::refusal::{Refusal, cut};
+use toolshelf_core::refusal::{Code, Refusal, cut};
 
 use super::answer::Fault;
 use crate::extensions::ExtError;
@@ -25,20 +25,29 @@ pub(super) enum Declined {
 }
 
 impl Declined {
-    fn of(kind: ProblemKind, document: Value) -> Self {
+    /// A problem that no part of extensions or facts tells of.
+    pub(super) fn of(kind: ProblemKind, problem: &Problem) -> Self {
+        Self::coded(kind, json!(problem), Code::InvalidFrame)
+    }
+
+    /// Beside its own fields a document has the refusal's `code`, so that every interface speaks of it in the same words.
+    fn coded(kind: ProblemKind, mut document: Value, code: Code) -> Self {
+        document["code"] = code.as_str().into();
         Self::Problem { status: kind.status(), document }
     }
 }
 
 impl From<ExtError> for Declined {
     fn from(err: ExtError) -> Self {
-        Self::of(err.kind(), serde_json::to_value(err.problem()).unwrap_or_default())
+        let (kind, document) = (err.kind(), json!(err.problem()));
+        Self::coded(kind, document, Refusal::from(err).code)
     }
 }
 
 impl From<InvokeError> for Declined {
     fn from(err: InvokeError) -> Self {
-        Self::of(err.error.kind(), err.problem_json())
+        let (kind, document) = (err.error.kind(), err.problem_json());
+        Self::coded(kind, document, Refusal::from(*err.error).code)
     }
 }
 
@@ -83,6 +92,6 @@ pub(super) fn read_value<T: DeserializeOwned>(body: Value) -> Result<T, Declined
     serde_json::from_value(body).map_err(|err| {
         let detail = format!("the body is not of the form that is asked for: {}", cut(&err.to_string(), 200));
         let problem = Problem::new(ProblemKind::BadRequest, detail);
-        Declined::of(ProblemKind::BadRequest, serde_json::to_value(problem).unwrap_or_default())
+        Declined::of(ProblemKind::BadRequest, &problem)
     })
 }

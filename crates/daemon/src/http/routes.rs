@@ -16,7 +16,7 @@ use toolshelf_core::task::listing::Filter;
 
 use super::answer::{Answered, Fault, invalid, object};
 use super::metrics::{MEDIA_TYPE, Now};
-use super::{App, definitions, events, extensions as ext, facts, guard, page};
+use super::{App, definitions, events, extensions as ext, facts, guard, look, page};
 use crate::{live, mcp};
 use crate::service::{OWNER, Session};
 
@@ -62,9 +62,12 @@ const ROUTES: &[Route] = &[
     closed("post", "/v1/definitions/approve", || post(definitions::approve)),
     closed("get", "/v1/events", || get(events::events)),
     closed("get", "/v1/extensions", || get(ext::list)),
-    closed("post", "/v1/extensions/register", || post(ext::register)),
+    closed("post", "/v1/extensions/register", || post(look::register)),
     closed("post", "/v1/extensions/install-from-registry", || post(ext::install_from_registry)),
     closed("get", "/v1/extensions/registry", || get(ext::registry)),
+    closed("post", "/v1/extensions/inspect", || post(look::inspect)),
+    closed("get", "/v1/extensions/receipts/verify", || get(look::verify_receipts)),
+    closed("get", "/v1/facts/browse", || get(look::browse)),
     closed("get", "/v1/extensions/keys", || get(ext::keys)),
     closed("post", "/v1/extensions/keys", || post(ext::add_key)),
     closed("delete", "/v1/extensions/keys/{publisher}", || delete(ext::remove_key)),

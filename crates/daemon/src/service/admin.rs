@@ -2,18 +2,21 @@
 //! agents.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolshelf_core::digest::to_hex;
 use toolshelf_core::extension::keyring::TrustedKey;
 use toolshelf_core::extension::manifest::TrustTier;
+use toolshelf_core::live::CallOrigin;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 
-use super::Service;
 use super::commands::read;
-use crate::extensions::dispatch::Invocation;
+use super::{Event, Service};
+use crate::extensions::dispatch::{Invocation, Outcome};
 use crate::extensions::download::MANIFEST_MAX_BYTES;
+use crate::extensions::error::InvokeError;
 use crate::extensions::grants::GrantRequest;
 use crate::extensions::index::RegistryEntry;
 use crate::extensions::records::LifecycleState;
@@ -129,7 +132,7 @@ impl Service {
         }
         let host = self.extensions()?;
         if name == "ext.invoke" {
-            return invoke(&host, read(args)?).await;
+            return self.invoke(&host, read(args)?).await;
         }
         let (name, args) = (name.to_owned(), args.clone());
         // Files, downloads and the fact store block their thread.
@@ -209,11 +212,35 @@ fn administer(host: &Extensions, name: &str, args: &Map<String, Value>) -> Resul
     })
 }
 
-async fn invoke(host: &Extensions, call: Invoke) -> Result<Value, Refusal> {
-    let Invoke { id, tool, passport, args } = call;
-    let args = if args.is_null() { json!({}) } else { args };
-    let call = Invocation { extension: id, tool, args, passport: Some(passport), request_id: None };
-    match host.invoke(call).await {
+impl Service {
+    /// Tells watchers of a call of an extension that took so many milliseconds, and gives its end back.
+    pub(crate) fn tell_invoked(
+        &self,
+        call: &Invocation,
+        end: Result<Outcome, InvokeError>,
+        took_ms: f64,
+        from: CallOrigin,
+    ) -> Result<Outcome, InvokeError> {
+        let notice = self.extensions().ok().and_then(|host| host.notice(call, &end, took_ms, from));
+        if let Some(notice) = notice {
+            self.tell(Event::Call(notice));
+        }
+        end
+    }
+
+    async fn invoke(&self, host: &Extensions, call: Invoke) -> Result<Value, Refusal> {
+        let Invoke { id, tool, passport, args } = call;
+        let args = if args.is_null() { json!({}) } else { args };
+        let call = Invocation { extension: id, tool, args, passport: Some(passport), request_id: None };
+        let start = Instant::now();
+        let end = host.invoke(call.clone()).await;
+        let took = start.elapsed().as_secs_f64() * 1_000.0;
+        invoked(self.tell_invoked(&call, end, took, CallOrigin::Cli))
+    }
+}
+
+fn invoked(end: Result<Outcome, InvokeError>) -> Result<Value, Refusal> {
+    match end {
         Ok(outcome) => {
             let mut answer = json!(outcome);
             answer["ok"] = true.into();

@@ -63,6 +63,11 @@ impl Server {
         Self::set_up(shelf, |_| {})
     }
 
+    /// The same with variables of its environment.
+    pub(crate) fn with(shelf: Option<&Path>, variables: &[(&str, &str)]) -> Self {
+        Self::set_up(shelf, |command| _ = command.envs(variables.iter().copied()))
+    }
+
     /// A companion with settings of the test's own.
     pub(crate) fn set_up(shelf: Option<&Path>, set: impl FnOnce(&mut Command)) -> Self {
         let data = tempfile::tempdir().unwrap();

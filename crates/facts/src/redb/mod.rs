@@ -17,6 +17,7 @@
 //! A file that has failed is opened again by whoever comes next (`current`). A write that failed at its very last step may
 //! be there then, as a whole.
 
+mod browse;
 mod current;
 mod erase;
 mod record;
@@ -32,6 +33,7 @@ use toolshelf_core::refusal::cut;
 use self::current::Current;
 use self::erase::Missing;
 use self::record::{Place, Record};
+use crate::browse::{BrowseRequest, Names};
 use crate::fact::{Fact, Moment, NewFact};
 use crate::port::{Deleted, ExportRequest, Exported, FactError, FactStore, Found, Query};
 use crate::privacy::PrivacyRule;
@@ -238,6 +240,10 @@ impl FactStore for RedbStore {
 
     async fn query(&self, query: &Query) -> Result<Found, FactError> {
         self.read(|snapshot| snapshot.query(query))
+    }
+
+    async fn browse(&self, request: &BrowseRequest) -> Result<Names, FactError> {
+        self.read(|snapshot| browse::browse(snapshot, request))
     }
 
     async fn history(&self, entity: &str, key: &str) -> Result<Vec<Fact>, FactError> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use e2e::thirtyfour::By;
 use e2e::{Browser, ColorScheme, Companion, Page};
 use serde_json::json;
 
@@ -119,6 +120,12 @@ async fn main() -> Result<()> {
             }
             page.quit().await?;
 
+            let (companion, browser) = (Companion::for_development().await?, Browser::start().await?);
+            browser.set_viewport(width, height).await?;
+            browser.set_color_scheme(scheme).await?;
+            installed(&companion, &browser, picture).await?;
+            browser.quit().await?;
+
             let (companion, browser) = (Companion::start().await?, Browser::start().await?);
             browser.set_viewport(width, height).await?;
             browser.set_color_scheme(scheme).await?;
@@ -160,6 +167,76 @@ async fn served(
     companion.kill().await?;
     browser.wait_for("[data-lost]").await?;
     picture(browser, "machine-lost").await
+}
+
+/// What is installed on a companion when its pictures are taken: its facts, and the fields of its forms.
+const NOTE: &str = "Tools import nothing. Every entry pins the SHA-256 of its module. A call has five seconds and 64 MiB. \
+                    Nothing that you give to a tool leaves the tab.";
+
+/// The screens of extensions and facts.
+async fn installed(
+    companion: &Companion,
+    browser: &Browser,
+    picture: impl AsyncFn(&Browser, &str) -> Result<()>,
+) -> Result<()> {
+    for (entity, text) in
+        [("notes::release-7", "A draft."), ("notes::release-7", NOTE), ("tags::2026", "[\"shelf\"]")]
+    {
+        let fact = json!({ "entity": entity, "key": "text", "value": text, "confidence": 0.9 });
+        companion.send("PUT", "/v1/facts", &fact).await?;
+    }
+    browser.goto(&companion.link()).await?;
+    let go = async |address: &str, shown: &str| {
+        browser.run_js("location.hash = arguments[0]", vec![json!(address)]).await?;
+        browser.wait_for(shown).await.map(drop)
+    };
+    browser.wait_for(".installed__foot").await?;
+    go("#/installed", "#link-h").await?;
+    picture(browser, "installing").await?;
+    for name in ["every-import", "note-summary"] {
+        let folder = e2e::workspace().join("tools/guests").join(name);
+        let files = [folder.join("manifest.json"), folder.join(name).with_extension("wasm")];
+        let files = files.map(|file| file.display().to_string()).join("\n");
+        go("#/installed", "#link-h").await?;
+        browser.session().find(By::Css("#install-files")).await?.send_keys(files).await?;
+        browser.wait_for("#install .btn--primary:enabled").await?;
+        if name == "note-summary" {
+            picture(browser, "install-question").await?;
+        }
+        browser.wait_for("#install .btn--primary").await?.click().await?;
+        browser.wait_for("article[data-extension] .give[open]").await?;
+        if name == "note-summary" {
+            picture(browser, "extension-new").await?;
+        }
+        let grant = json!({ "passport_fpr": "p_ann", "allowed_prefixes_read": ["notes::"],
+            "allowed_prefixes_write": ["notes::"], "rate_limit_per_min": 30 });
+        companion.post(&format!("/v1/extensions/ext.example.{name}/grants"), &grant).await?;
+        go("#/facts", "#find").await?;
+    }
+    let args = json!({ "entity": "notes::release-7", "key": "k", "value": "v", "prefix": "notes::", "secret": "none" });
+    let call = json!({ "args": args, "passport_fpr": "p_ann" });
+    let every = "ext.example.every-import";
+    companion.post(&format!("/v1/extensions/{every}/tools/{every}.run/invoke"), &call).await?;
+    picture(browser, "facts").await?;
+    // Loaded anew, so that the grants that others have given are seen.
+    browser.goto("about:blank").await?;
+    browser.goto(&companion.url(&format!("#/installed/{every}"))).await?;
+    browser.wait_for(".receipt").await?;
+    picture(browser, "extension-receipts").await?;
+    go("#/installed/ext.example.note-summary", ".grant").await?;
+    let fill = "const label = [...document.querySelectorAll('.inst .run label')]
+            .find((label) => label.firstChild.textContent === 'entity');
+        const field = document.getElementById(label.htmlFor);
+        field.value = 'notes::release-7';
+        field.dispatchEvent(new Event('input', { bubbles: true }))";
+    browser.run_js(fill, vec![]).await?;
+    browser.wait_for(".inst .run button[type=submit]").await?.click().await?;
+    browser.wait_for(".inst .tree").await?;
+    picture(browser, "extension").await?;
+    go("#/facts/of/notes%3A%3Arelease-7", ".kept__fact").await?;
+    picture(browser, "facts-of-one").await?;
+    go("#/facts/of/notes%3A%3Arelease-7/text", ".versions").await?;
+    picture(browser, "fact").await
 }
 
 async fn show(page: &Page, screen: &Screen) -> Result<()> {

@@ -18,15 +18,20 @@ use super::person::{count, run, text, type_text};
 const HASH: &str = ".machine .tool[data-tool='hash']";
 
 /// A browser that looks at the page of a companion.
-struct Visit {
-    companion: Companion,
-    browser: Browser,
+pub(crate) struct Visit {
+    pub(crate) companion: Companion,
+    pub(crate) browser: Browser,
 }
 
 impl Visit {
     /// Starts both, and opens the link.
     async fn start() -> Result<Self> {
-        let (companion, browser) = (Companion::start().await?, Browser::start().await?);
+        Self::of(Companion::start().await?).await
+    }
+
+    /// Starts a browser for a companion, and opens its link.
+    pub(crate) async fn of(companion: Companion) -> Result<Self> {
+        let browser = Browser::start().await?;
         let visit = Self { companion, browser };
         visit.open(&visit.companion.link()).await?;
         visit.wait_for_connection("Connected").await?;
@@ -73,7 +78,7 @@ impl Visit {
         Ok(())
     }
 
-    async fn quit(self) -> Result<()> {
+    pub(crate) async fn quit(self) -> Result<()> {
         self.assert_clean().await?;
         self.browser.quit().await
     }

@@ -55,6 +55,11 @@ impl ReceiptLog {
         Ok(Self { path, key, end: Mutex::new(None) })
     }
 
+    /// Where the log is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The key that the log is verified with.
     pub(crate) fn public_key(&self) -> VerifyingKey {
         self.key.verifying_key()
