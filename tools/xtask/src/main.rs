@@ -19,6 +19,7 @@ mod build_wasm;
 mod chunks;
 mod finish;
 mod inline_app;
+mod nats;
 mod offline;
 mod package;
 mod page;
@@ -35,7 +36,7 @@ mod tidy;
 const HELP: &str = "\
 cargo xtask <command>
 
-  setup                 install what is missing: wasm32 target, wasm-bindgen, Trunk, Chromium, axe-core
+  setup                 install what is missing: wasm32 target, wasm-bindgen, Trunk, Chromium, axe-core, NATS
   build                 build the page into dist/, ready for any static host, and as one file into dist-single/
   package               build the npm package into target/package/
   run [--port N]        build the page and `toolshelf`, and serve it on 127.0.0.1 (port 14800, or the next free one)
