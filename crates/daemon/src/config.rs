@@ -10,6 +10,8 @@
 //! deadline-ms = 600000
 //! max-output-bytes = 16384
 //! ```
+//!
+//! The table `[cluster]` is described in [`crate::cluster::config`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,6 +25,7 @@ use toolshelf_core::placement::Placement;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 use toolshelf_core::task::input::AGENT_MAX_CHARS;
 
+use crate::cluster::config::ClusterConfig;
 use crate::settings;
 
 /// Largest file that is read, in bytes.
@@ -39,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) roots: Vec<PathBuf>,
     /// Agents by their names.
     pub(crate) agents: BTreeMap<String, Agent>,
+    /// The cluster that tasks are admitted to, or run for.
+    pub(crate) cluster: Option<ClusterConfig>,
 }
 
 /// An agent: a command that tasks can be given to.
@@ -106,6 +111,8 @@ struct Written {
     roots: Vec<Spanned<String>>,
     #[serde(default)]
     agents: BTreeMap<Spanned<String>, WrittenAgent>,
+    #[serde(default)]
+    cluster: Option<Spanned<ClusterConfig>>,
 }
 
 #[derive(Deserialize)]
@@ -146,6 +153,10 @@ impl Source<'_> {
             }
             let agent = self.agent(agent, self.place(&span))?;
             config.agents.insert(name.into_inner(), agent);
+        }
+        if let Some(cluster) = written.cluster {
+            cluster.as_ref().check().map_err(|why| self.invalid(cluster.span(), &why))?;
+            config.cluster = Some(cluster.into_inner());
         }
         Ok(config)
     }

@@ -20,6 +20,7 @@ mod chunks;
 mod finish;
 mod inline_app;
 mod nats;
+mod nats;
 mod offline;
 mod package;
 mod page;
@@ -46,6 +47,7 @@ cargo xtask <command>
   bench browser         measure calls of tools in headless Chromium
   bench tasks           measure the reducer, and tasks in headless Chromium
   bench host            measure calls in processes of this computer
+  bench cluster         measure tasks that are handed to workers, beside bare NATS
   bench extensions      measure calls of extensions beside bare wasmtime
   screenshot            write pictures of the page to target/screenshots/, wide and narrow, light and dark
   finish-dist           complete a staged page; Trunk calls it, nobody else needs to
@@ -64,6 +66,7 @@ enum Command {
     Tidy,
     BenchBrowser,
     BenchTasks,
+    BenchCluster,
     BenchHost,
     BenchExtensions,
     Screenshot,
@@ -108,6 +111,7 @@ fn parse(mut args: lexopt::Parser) -> Result<Command> {
         ["tidy"] => Command::Tidy,
         ["bench", "browser"] => Command::BenchBrowser,
         ["bench", "tasks"] => Command::BenchTasks,
+        ["bench", "cluster"] => Command::BenchCluster,
         ["bench", "host"] => Command::BenchHost,
         ["bench", "extensions"] => Command::BenchExtensions,
         ["screenshot"] => Command::Screenshot,
@@ -144,6 +148,10 @@ fn execute(command: Command) -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::BenchBrowser => page::bench_browser(),
         Command::BenchTasks => page::bench_tasks(),
+        Command::BenchCluster => {
+            nats::server()?;
+            sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "cluster"]))
+        }
         Command::BenchHost => {
             sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "host"]))
         }
@@ -175,6 +183,7 @@ mod tests {
             ("build-wasm --check", Command::BuildWasm { check: true }),
             ("bench browser", Command::BenchBrowser),
             ("bench tasks", Command::BenchTasks),
+            ("bench cluster", Command::BenchCluster),
             ("bench host", Command::BenchHost),
             ("bench extensions", Command::BenchExtensions),
         ] {

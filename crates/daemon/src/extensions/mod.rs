@@ -15,6 +15,7 @@
 //! | [`records`] | extensions and grants as facts |
 //! | [`keys`], [`vault`], [`receipts`], [`audit`] | the files: trusted publishers, secrets, what was put on record, what happened |
 //! | [`download`], [`outbound`] | how modules come, and where requests may go |
+//! | [`store`] | where facts are kept |
 //! | [`schema`] | arguments against `input_schema` |
 //! | [`config`] | settings, read anew for each call |
 //! | [`error`] | every "no" |
@@ -35,7 +36,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use toolshelf_core::extension::ExtensionError;
 use toolshelf_core::extension::keyring::{Keyring, TrustedKey};
 use toolshelf_core::rate::RateWindow;
-use toolshelf_facts::{PrivacyRule, RedbStore};
+use toolshelf_facts::PrivacyRule;
 use toolshelf_sandbox::{CodeCache, WorkerProgram, private};
 
 use self::audit::{AuditAction, AuditEvent, AuditLog};
@@ -44,6 +45,7 @@ use self::keys::KeyFile;
 use self::outbound::Authorities;
 use self::receipts::ReceiptLog;
 use self::schema::Schemas;
+use self::store::{Facts, SharedFacts};
 use self::vault::{SecretInfo, Vault};
 
 pub(crate) mod audit;
@@ -63,6 +65,7 @@ pub(crate) mod receipts;
 pub(crate) mod records;
 pub(crate) mod registry;
 pub(crate) mod schema;
+pub(crate) mod store;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -89,13 +92,16 @@ pub(crate) struct ExtensionsOptions {
     pub(crate) authorities: Option<Authorities>,
     /// What the time is.
     pub(crate) clock: Clock,
+    /// Where facts are, where it is not the data folder.
+    pub(crate) shared_facts: Option<SharedFacts>,
 }
 
 impl ExtensionsOptions {
     /// Those of this program, with the data folder `data`.
     pub(crate) fn of_process(data: PathBuf, program: WorkerProgram, cache: Option<CodeCache>) -> Self {
         let variables = Variables::of_process();
-        Self { data, program, cache, variables, authorities: None, clock: Clock::of_system() }
+        let (authorities, shared_facts) = (None, None);
+        Self { data, program, cache, variables, authorities, clock: Clock::of_system(), shared_facts }
     }
 }
 
@@ -134,7 +140,7 @@ struct Inner {
     variables: Variables,
     authorities: Authorities,
     clock: Clock,
-    facts: Arc<RedbStore>,
+    facts: Arc<Facts>,
     privacy: PrivacyRule,
     vault: Arc<Vault>,
     receipts: Arc<ReceiptLog>,
@@ -156,7 +162,7 @@ impl Extensions {
     /// # Errors
     /// An [`ExtError`] when a file cannot be opened; facts are held by one program at a time.
     pub(crate) fn open(options: ExtensionsOptions) -> Result<Self, ExtError> {
-        let ExtensionsOptions { data, program, cache, variables, authorities, clock } = options;
+        let ExtensionsOptions { data, program, cache, variables, authorities, clock, shared_facts } = options;
         private::make_folder(&data).map_err(ExtError::io(&data))?;
         let authorities = match authorities {
             Some(authorities) => authorities,
@@ -164,7 +170,7 @@ impl Extensions {
         };
         let (added, shared) = variables.private_prefixes();
         let privacy = PrivacyRule::new(&added, &shared);
-        let facts = Arc::new(RedbStore::open(&data.join("facts.redb"), privacy.clone())?);
+        let facts = Arc::new(Facts::open(&data.join("facts.redb"), shared_facts, privacy.clone())?);
         #[cfg(not(feature = "wasm-extensions"))]
         drop((program, cache));
         let inner = Inner {

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `commands` | what callers may ask for by name, the same over HTTP, live sessions, frames and the command line |
 //! | `admin` | what only who sits at this computer asks for: extensions, keys, secrets, receipts |
+//! | `cluster` | what is asked of the cluster, where there is one |
 //! | `latency` | how each tool's calls have gone |
 //!
 //! It lives on one thread, as the engines do. Whoever serves it from others sends it closures.
 
 mod admin;
+mod cluster;
 mod commands;
 mod latency;
 
@@ -32,8 +34,12 @@ use toolshelf_host::Reading;
 use toolshelf_sandbox::WorkerProgram;
 
 use self::latency::Latencies;
+use crate::cluster::Cluster;
+use crate::cluster::config::ClusterConfig;
 use crate::config::Config;
+use crate::extensions::store::SharedFacts;
 use crate::extensions::{ExtError, Extensions, ExtensionsOptions};
+use crate::machine::watch::OnUpdate;
 use crate::machine::{Machine, MachineOptions};
 use crate::settings;
 use crate::shelf::Shelf;
@@ -55,6 +61,9 @@ struct Inner {
     watchers: Rc<Watchers>,
     data_dir: PathBuf,
     extensions: OnceCell<Extensions>,
+    cluster: Option<Cluster>,
+    /// Where facts are, where it is not this computer.
+    shared_facts: Option<SharedFacts>,
 }
 
 /// Those who watch, and what is counted of what they hear.
@@ -72,6 +81,8 @@ pub(crate) struct ServiceOptions {
     pub(crate) data_dir: Option<PathBuf>,
     /// Folders that tasks may work in, before those of `toolshelf.toml`.
     pub(crate) roots: Vec<PathBuf>,
+    /// The cluster that tasks are admitted to besides, and that has the facts.
+    pub(crate) cluster: Option<ClusterConfig>,
 }
 
 /// Who asks.
@@ -105,7 +116,7 @@ impl Service {
     /// # Errors
     /// When no worker can be started, `toolshelf.toml` cannot be read, or tasks cannot be sealed here.
     pub(crate) async fn open(options: ServiceOptions) -> Result<Self, Refusal> {
-        let ServiceOptions { shelf, data_dir, mut roots } = options;
+        let ServiceOptions { shelf, data_dir, mut roots, cluster } = options;
         let shelf = Rc::new(crate::shelf::for_many_calls(shelf)?);
         let data_dir = data_dir.or_else(settings::data_dir).ok_or_else(|| {
             let why = "there is no home folder for keys; set TOOLSHELF_DATA_DIR";
@@ -115,7 +126,11 @@ impl Service {
         roots.extend(config.roots);
         let watchers =
             Rc::new(Watchers { events: broadcast::Sender::new(EVENTS_KEPT), latencies: RefCell::default() });
-        let (calls, updates) = (Rc::clone(&watchers), Rc::clone(&watchers));
+        let calls = Rc::clone(&watchers);
+        let updates = Rc::clone(&watchers);
+        let on_update: OnUpdate = Rc::new(move |owner, view| {
+            updates.tell(Event::Task { owner: owner.to_owned(), view: Box::new(view.clone()) });
+        });
         let machine = Machine::open(MachineOptions {
             data_dir: data_dir.clone(),
             roots,
@@ -125,13 +140,20 @@ impl Service {
                 // A task's inputs are its own; what comes of them is told without them.
                 calls.tell(Event::Call(CallNotice::of(tool, result, Vec::new(), took_ms, CallOrigin::Task)));
             }),
-            on_update: Rc::new(move |owner, view| {
-                updates.tell(Event::Task { owner: owner.to_owned(), view: Box::new(view.clone()) });
-            }),
+            on_update: Rc::clone(&on_update),
         })
         .await?;
         let extensions = OnceCell::new();
-        Ok(Self { inner: Rc::new(Inner { shelf, machine, watchers, data_dir, extensions }) })
+        let (cluster, shared_facts) = match cluster {
+            None => (None, None),
+            Some(config) => {
+                let connect = config.connect_options("toolshelf facts").await?;
+                let shared = SharedFacts { options: config.facts(), connect };
+                (Some(Cluster::open(&config, Rc::clone(&shelf), on_update).await?), Some(shared))
+            }
+        };
+        let inner = Inner { shelf, machine, watchers, data_dir, extensions, cluster, shared_facts };
+        Ok(Self { inner: Rc::new(inner) })
     }
 
     /// The tasks of this computer.
@@ -149,7 +171,8 @@ impl Service {
         }
         let program = WorkerProgram::this().map_err(|err| ExtError::Io { path: "toolshelf".into(), err })?;
         let cache = crate::shelf::cache().ok();
-        let options = ExtensionsOptions::of_process(self.inner.data_dir.clone(), program, cache);
+        let mut options = ExtensionsOptions::of_process(self.inner.data_dir.clone(), program, cache);
+        options.shared_facts.clone_from(&self.inner.shared_facts);
         let extensions = Extensions::open(options)?;
         if let Some(why) = extensions.engine_fault() {
             tracing::warn!(why, "modules of extensions cannot be called");

@@ -58,8 +58,12 @@ impl Server {
 
     /// A companion over the shelf in that folder.
     pub(crate) fn over(shelf: Option<&Path>) -> Self {
+        Self::with(toolshelf(shelf))
+    }
+
+    /// A companion by a command that has all but what it does.
+    pub(crate) fn with(mut command: Command) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let mut command = toolshelf(shelf);
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data"]).arg(data.path());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
