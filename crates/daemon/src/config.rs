@@ -14,7 +14,8 @@
 //! provider = "openai-realtime"
 //! ```
 //!
-//! The table `[live]` has its own module, `live::provider::settings`.
+//! The table `[live]` has its own module, `live::provider::settings`; `[cluster]` is described in
+//! [`crate::cluster::config`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,6 +29,7 @@ use toolshelf_core::placement::Placement;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 use toolshelf_core::task::input::AGENT_MAX_CHARS;
 
+use crate::cluster::config::ClusterConfig;
 use crate::live::{LiveSettings, WrittenLive, live_settings};
 use crate::settings;
 
@@ -47,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) agents: BTreeMap<String, Agent>,
     /// The model that answers in live sessions.
     pub(crate) live: Option<LiveSettings>,
+    /// The cluster that tasks are admitted to, or run for.
+    pub(crate) cluster: Option<ClusterConfig>,
 }
 
 /// An agent: a command that tasks can be given to.
@@ -115,6 +119,8 @@ struct Written {
     #[serde(default)]
     agents: BTreeMap<Spanned<String>, WrittenAgent>,
     live: Option<WrittenLive>,
+    #[serde(default)]
+    cluster: Option<Spanned<ClusterConfig>>,
 }
 
 #[derive(Deserialize)]
@@ -158,6 +164,10 @@ impl Source<'_> {
         }
         if let Some(live) = written.live {
             config.live = live_settings(live).map_err(|(span, why)| self.invalid(span, &why))?;
+        }
+        if let Some(cluster) = written.cluster {
+            cluster.as_ref().check().map_err(|why| self.invalid(cluster.span(), &why))?;
+            config.cluster = Some(cluster.into_inner());
         }
         Ok(config)
     }

@@ -6,6 +6,7 @@
 //! | [`config`] | `toolshelf.toml` |
 //! | [`shelf`] | the shelf over this computer's folders and processes |
 //! | [`machine`] | tasks on this computer |
+//! | [`cluster`] | tasks on many machines |
 //! | [`extensions`] | extensions: what is installed, who may call it, what happens when it is called |
 //! | [`service`] | the companion as one value: shelf, tasks, and what watchers hear of |
 //! | [`watch`] | the shelf's folder, watched |
@@ -23,6 +24,7 @@ use machine::agent::supervisor::{self, AGENT_COMMAND};
 use toolshelf_sandbox::process::WORKER_COMMAND;
 
 mod cli;
+mod cluster;
 mod config;
 mod extensions;
 mod files;

@@ -12,18 +12,22 @@
 //! | [`privacy`] | which facts are private, and which entities no client writes |
 //! | [`memory`] | facts that end with the process |
 //! | [`redb`] | facts in one file; deleting leaves no readable copy in it |
+//! | [`nats`] | facts in a bucket that many companions share |
 //!
-//! `rules` holds what all backends decide alike: versions, order, selection. `conformance` is the suite that each
+//! `versions` holds facts in memory, `rules` holds what all backends decide alike: versions, order, selection. `conformance` is the suite that each
 //! backend is run against.
 
 pub mod browse;
 pub mod fact;
 pub mod memory;
+#[cfg(feature = "cluster")]
+pub mod nats;
 pub mod port;
 pub mod privacy;
 pub mod redb;
 
 mod rules;
+mod versions;
 
 #[cfg(test)]
 mod conformance;
@@ -31,6 +35,8 @@ mod conformance;
 pub use browse::{BrowseRequest, Name, Names};
 pub use fact::{Fact, HorizonClass, Moment, NewFact};
 pub use memory::MemoryStore;
+#[cfg(feature = "cluster")]
+pub use nats::{NatsOptions, NatsStore};
 pub use port::{Deleted, ExportRequest, Exported, FactError, FactStore, Found, Query};
 pub use privacy::PrivacyRule;
 pub use redb::RedbStore;

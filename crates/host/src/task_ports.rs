@@ -48,6 +48,13 @@ pub trait TaskPlatform: 'static {
     /// What runs futures on their own.
     fn spawner(&self) -> &Self::Spawner;
 
+    /// Whether the tasks that are admitted here run in other lives, which take them over with
+    /// [`TaskHost::adopt`](crate::TaskHost::adopt). The journal hands them over when it writes their creation; who has
+    /// them is known to those lives alone, so that no end of this one makes them interrupted.
+    fn runs_elsewhere(&self) -> bool {
+        false
+    }
+
     /// Hears of each change of state that this life makes, as soon as it is made; `owner` is whose task it is. Notes of
     /// progress are not told.
     fn updated(&self, _owner: &str, _task: &TaskView) {}
@@ -141,6 +148,9 @@ pub enum JournalFault {
     /// The entry does not follow what is written; somebody else wrote first.
     #[error("{0}")]
     Rejected(#[from] ReduceFault),
+    /// It cannot take or give anything now, for a reason that has a name. Nothing was written.
+    #[error("{0}")]
+    Refused(Refusal),
     /// The call was admitted already, under this address.
     #[error("the call has a task already")]
     CallTaken(String),

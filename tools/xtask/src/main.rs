@@ -21,6 +21,7 @@ mod finish;
 mod fuzz;
 mod inline_app;
 mod mcp;
+mod nats;
 mod offline;
 mod package;
 mod page;
@@ -38,7 +39,8 @@ mod tidy;
 const HELP: &str = "\
 cargo xtask <command>
 
-  setup                 install what is missing: wasm32 target, wasm-bindgen, Trunk, Chromium, axe-core, clients of MCP
+  setup                 install what is missing: wasm32 target, wasm-bindgen, Trunk, Chromium, axe-core, clients of MCP,
+                        NATS
   build                 build the page into dist/, ready for any static host, and as one file into dist-single/
   package               build the npm package into target/package/
   run [--port N]        build the page and `toolshelf`, and serve it on 127.0.0.1 (port 14800, or the next free one)
@@ -48,6 +50,7 @@ cargo xtask <command>
   bench browser         measure calls of tools in headless Chromium
   bench tasks           measure the reducer, and tasks in headless Chromium
   bench host            measure calls in processes of this computer
+  bench cluster         measure tasks that are handed to workers, beside bare NATS
   bench mcp             measure what agents wait for, beside a bare server and hyper-mcp where it is installed
   bench extensions      measure calls of extensions beside bare wasmtime and extism
   fuzz [target]... [--seconds N]
@@ -69,6 +72,7 @@ enum Command {
     Tidy,
     BenchBrowser,
     BenchTasks,
+    BenchCluster,
     BenchHost,
     BenchExtensions,
     BenchMcp,
@@ -116,6 +120,7 @@ fn parse(mut args: lexopt::Parser) -> Result<Command> {
         ["tidy"] => Command::Tidy,
         ["bench", "browser"] => Command::BenchBrowser,
         ["bench", "tasks"] => Command::BenchTasks,
+        ["bench", "cluster"] => Command::BenchCluster,
         ["bench", "host"] => Command::BenchHost,
         ["bench", "extensions"] => Command::BenchExtensions,
         ["bench", "mcp"] => Command::BenchMcp,
@@ -160,6 +165,10 @@ fn execute(command: Command) -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::BenchBrowser => page::bench_browser(),
         Command::BenchTasks => page::bench_tasks(),
+        Command::BenchCluster => {
+            nats::server()?;
+            sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "cluster"]))
+        }
         Command::BenchHost => {
             sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "host"]))
         }
@@ -193,6 +202,7 @@ mod tests {
             ("build-wasm --check", Command::BuildWasm { check: true }),
             ("bench browser", Command::BenchBrowser),
             ("bench tasks", Command::BenchTasks),
+            ("bench cluster", Command::BenchCluster),
             ("bench host", Command::BenchHost),
             ("bench extensions", Command::BenchExtensions),
             ("bench mcp", Command::BenchMcp),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use sha2::{Digest as _, Sha256};
 
-use crate::{mcp, pins, sh};
+use crate::{mcp, nats, pins, sh};
 
 /// Everything that building and testing need.
 pub(crate) fn everything() -> Result<()> {
@@ -37,11 +37,12 @@ fn crates() -> Result<()> {
         .context("the crates that the page is made of cannot be fetched")
 }
 
-/// What the tests need besides: a browser, its driver and the accessibility rules.
+/// What the tests need besides: a browser, its driver, the accessibility rules and a NATS server.
 pub(crate) fn for_tests() -> Result<()> {
     chromium()?;
     axe_core()?;
-    mcp::clients()
+    mcp::clients()?;
+    nats::server()
 }
 
 /// Adds the compiler's wasm32 target. It is done by hand because a machine may forbid rustup to add it by itself.

@@ -31,10 +31,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("toolshelf-conformance", &["toolshelf-core", "toolshelf-host"]),
     ("tools-tests", &["toolshelf-core", "toolshelf-guest", "toolshelf-conformance"]),
     ("e2e", &["toolshelf-core", "toolshelf-serve"]),
+    ("toolshelf-nats", &[]),
 ];
 
 /// What tests of any crate may use besides.
-const TEST_CRATES: [&str; 2] = ["toolshelf-conformance", "toolshelf-serve"];
+const TEST_CRATES: [&str; 3] = ["toolshelf-conformance", "toolshelf-nats", "toolshelf-serve"];
 
 /// Source files longer than this are reported: they may hold more than one idea.
 const LONG_FILE: usize = 400;

@@ -60,14 +60,14 @@ pub struct Detail {
 }
 
 /// One change of a task's state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// When, as ISO 8601.
     pub at: String,
     /// What it became.
     pub state: TaskState,
     /// Why: a refusal code.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 

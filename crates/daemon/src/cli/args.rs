@@ -156,6 +156,15 @@ pub(crate) enum Command {
         curl -H \"authorization: Bearer $(cat ~/.local/share/toolshelf/token)\" http://127.0.0.1:14800/v1/shelf"
     )]
     Serve(Serve),
+    /// Run tasks for a cluster
+    ///
+    /// Takes tasks out of the cluster's queue and adds capacity, nothing else: modules come from the cluster, agents from
+    /// this computer's toolshelf.toml. Ctrl-C ends it when what runs has ended. With --json the first line is {"ok":
+    /// true, "worker", "name", "slots", "pid"}.
+    #[command(after_help = "Example:\n  toolshelf worker --cluster nats://10.0.0.5:4222")]
+    Worker(Worker),
+    /// List the workers of the cluster that the running companion admits tasks to
+    Workers,
     /// Extensions: what can be called; write, install, grant and call your own
     ///
     /// Asks the companion that runs (`toolshelf serve`), or this process where none does.
@@ -236,9 +245,36 @@ pub(crate) struct Serve {
     /// toolshelf.toml, or else a folder `work` beside the token
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
+    /// The cluster that tasks can be given to, and that has the facts: servers of NATS with commas. More is said in the
+    /// table `[cluster]` of toolshelf.toml
+    #[arg(long, value_name = "SERVERS")]
+    pub(crate) cluster: Option<String>,
     /// Open the page in a browser
     #[arg(long)]
     pub(crate) open: bool,
+    /// The form of the log on the standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) log_format: LogFormat,
+}
+
+/// A worker.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Worker {
+    /// The cluster: servers of NATS with commas, instead of those of toolshelf.toml
+    #[arg(long, value_name = "SERVERS")]
+    pub(crate) cluster: Option<String>,
+    /// Tasks that it runs at a time, 8 at most
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) slots: u8,
+    /// What people call it; by default the name of this computer
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// The folder of what it keeps, instead of the one in the settings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// The folder that agents work in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
     /// The form of the log on the standard error
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) log_format: LogFormat,

@@ -28,6 +28,7 @@ mod serve;
 mod show;
 mod stdio;
 mod task;
+mod worker;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -81,6 +82,8 @@ async fn execute(
         Command::Pin { dir } => pin::run(&dir, style),
         Command::Build { file, output } => build::run(&file, output, style),
         Command::Serve(serve) => serve::run(shelf, serve, as_json).await,
+        Command::Worker(worker) => worker::run(worker, as_json).await,
+        Command::Workers => worker::list(shelf).await,
         Command::Ext(command) => manage::extensions(shelf, command, style).await,
         Command::Keys(command) => manage::keys(command, style).await,
         Command::Secret(command) => manage::secret(command, style).await,

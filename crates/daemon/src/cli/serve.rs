@@ -49,7 +49,9 @@ pub(super) async fn run(shelf: Option<PathBuf>, serve: Serve, as_json: bool) -> 
     let listener = listen(address(serve.listen)?).await?;
     let address = listener.local_addr().map_err(|err| failed("the address is not known", &err))?;
     let roots = roots(serve.roots, &data)?;
-    let service = Service::open(ServiceOptions { shelf, data_dir: Some(data.clone()), roots }).await?;
+    let cluster = super::worker::cluster(serve.cluster, Config::load()?.cluster)?;
+    let options = ServiceOptions { shelf, data_dir: Some(data.clone()), roots, cluster };
+    let service = Service::open(options).await?;
     if let Err(err) = socket::listen(&data, service.clone()) {
         tracing::warn!(error = err.to_string(), "commands in a terminal cannot reach this companion");
     }
@@ -111,7 +113,7 @@ async fn background(app: &App, service: &Service) {
     spawn_local(watch::watch(service.clone()));
 }
 
-fn data_folder(named: Option<PathBuf>) -> Result<PathBuf, Refusal> {
+pub(super) fn data_folder(named: Option<PathBuf>) -> Result<PathBuf, Refusal> {
     let data = named.or_else(settings::data_dir);
     let data = data.ok_or_else(|| {
         Refusal::new(Code::StorageUnavailable, "there is no home folder; name a folder with --data")
@@ -221,19 +223,19 @@ impl Lock {
 }
 
 /// The ways in which people and systems end a program.
-struct Ends {
+pub(super) struct Ends {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Ends {
-    fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         // A file that may not grow is an error of that write, and no reason to end: who listens is not killed by it.
         drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    async fn wait(&mut self) {
+    pub(super) async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -252,7 +254,7 @@ fn welcome(link: &str, token_file: Option<&Path>) -> String {
 }
 
 /// Prints at once what others wait for. Who does not read it any more does not end the companion.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
@@ -303,7 +305,7 @@ fn open(data: &Path, link: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn failed(what: &str, err: &io::Error) -> Refusal {
+pub(super) fn failed(what: &str, err: &io::Error) -> Refusal {
     Refusal::new(Code::ListenFailed, format!("{what}: {err}"))
 }
 

@@ -17,6 +17,7 @@
 //! | [`keys`], [`vault`], [`receipts`], [`audit`] | the files: trusted publishers, secrets, what was put on record, what happened |
 //! | [`vault_key`] | where the key of the secrets lies |
 //! | [`download`], [`outbound`] | how modules come, and where requests may go |
+//! | [`store`] | where facts are kept |
 //! | [`schema`] | arguments against `input_schema` |
 //! | `notice` | how watchers hear of a call |
 //! | [`look`] | what is looked at before and after something is done |
@@ -39,7 +40,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use toolshelf_core::extension::ExtensionError;
 use toolshelf_core::extension::keyring::{Keyring, TrustedKey};
 use toolshelf_core::rate::RateWindow;
-use toolshelf_facts::{PrivacyRule, RedbStore};
+use toolshelf_facts::PrivacyRule;
 use toolshelf_sandbox::{CodeCache, WorkerProgram, private};
 use zeroize::Zeroizing;
 
@@ -49,6 +50,7 @@ use self::keys::KeyFile;
 use self::outbound::Authorities;
 use self::receipts::ReceiptLog;
 use self::schema::Schemas;
+use self::store::{Facts, SharedFacts};
 use self::vault::{SecretInfo, Vault};
 use self::vault_key::KeyAt;
 
@@ -72,6 +74,7 @@ pub(crate) mod receipts;
 pub(crate) mod records;
 pub(crate) mod registry;
 pub(crate) mod schema;
+pub(crate) mod store;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -99,13 +102,16 @@ pub(crate) struct ExtensionsOptions {
     pub(crate) authorities: Option<Authorities>,
     /// What the time is.
     pub(crate) clock: Clock,
+    /// Where facts are, where it is not the data folder.
+    pub(crate) shared_facts: Option<SharedFacts>,
 }
 
 impl ExtensionsOptions {
     /// Those of this program, with the data folder `data`.
     pub(crate) fn of_process(data: PathBuf, program: WorkerProgram, cache: Option<CodeCache>) -> Self {
         let variables = Variables::of_process();
-        Self { data, program, cache, variables, authorities: None, clock: Clock::of_system() }
+        let (authorities, shared_facts) = (None, None);
+        Self { data, program, cache, variables, authorities, clock: Clock::of_system(), shared_facts }
     }
 }
 
@@ -144,7 +150,7 @@ struct Inner {
     variables: Variables,
     authorities: Authorities,
     clock: Clock,
-    facts: Arc<RedbStore>,
+    facts: Arc<Facts>,
     privacy: PrivacyRule,
     vault: Arc<Vault>,
     receipts: Arc<ReceiptLog>,
@@ -168,7 +174,7 @@ impl Extensions {
     /// # Errors
     /// An [`ExtError`] when a file cannot be opened; facts are held by one program at a time.
     pub(crate) fn open(options: ExtensionsOptions) -> Result<Self, ExtError> {
-        let ExtensionsOptions { data, program, cache, variables, authorities, clock } = options;
+        let ExtensionsOptions { data, program, cache, variables, authorities, clock, shared_facts } = options;
         private::make_folder(&data).map_err(ExtError::io(&data))?;
         let authorities = match authorities {
             Some(authorities) => authorities,
@@ -176,7 +182,7 @@ impl Extensions {
         };
         let (added, shared) = variables.private_prefixes();
         let privacy = PrivacyRule::new(&added, &shared);
-        let facts = Arc::new(RedbStore::open(&data.join("facts.redb"), privacy.clone())?);
+        let facts = Arc::new(Facts::open(&data.join("facts.redb"), shared_facts, privacy.clone())?);
         #[cfg(not(feature = "wasm-extensions"))]
         drop((program, cache));
         let inner = Inner {

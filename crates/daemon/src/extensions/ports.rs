@@ -6,18 +6,19 @@ use std::sync::Arc;
 use toolshelf_core::extension::envelope::FactReply;
 use toolshelf_core::redact::redact;
 use toolshelf_facts::privacy::check_client_write;
-use toolshelf_facts::{Fact, FactError, FactStore as _, Moment, Query, RedbStore};
+use toolshelf_facts::{Fact, FactError, FactStore as _, Moment, Query};
 use toolshelf_sandbox::crux::ports::{
     CallIdentity, FactAccess, FactQuery, NewFact, NewReceipt, PortFault, Receipts, Secrets, WallClock,
 };
 
 use super::receipts::{self, ReceiptLog, ReceiptsError};
+use super::store::Facts;
 use super::vault::{Vault, VaultError};
 use super::{Clock, wait};
 
 /// The facts of one call.
 pub(super) struct CallFacts {
-    pub(super) facts: Arc<RedbStore>,
+    pub(super) facts: Arc<Facts>,
     pub(super) actor: String,
     pub(super) clock: Clock,
 }

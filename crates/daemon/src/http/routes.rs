@@ -46,6 +46,7 @@ const ROUTES: &[Route] = &[
     open("get", "/live", || get(live::upgrade)),
     closed("get", "/metrics", || get(metrics)),
     closed("get", "/v1/environment", || get(environment)),
+    closed("get", "/v1/cluster", || get(cluster)),
     closed("get", "/v1/shelf", || get(shelf)),
     closed("post", "/v1/shelf/tools/{id}/call", || post(call)),
     closed("get", "/api/extensions", || get(inventory)),
@@ -129,6 +130,10 @@ async fn environment(State(app): State<App>) -> Answered {
     answered(&app, "environment", Map::new()).await
 }
 
+async fn cluster(State(app): State<App>) -> Answered {
+    answered(&app, "cluster", Map::new()).await
+}
+
 /// The very value that `toolshelf --json list` prints.
 async fn shelf(State(app): State<App>) -> Answered {
     let readings = app.handle().ask(async |service| service.readings().await).await??;
@@ -175,6 +180,7 @@ async fn cancel(State(app): State<App>, request: Request) -> Answered {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Listing {
+    environment: Option<String>,
     filter: Option<Filter>,
     before: Option<u64>,
     limit: Option<u64>,
@@ -185,8 +191,9 @@ async fn tasks(State(app): State<App>, listing: Result<Query<Listing>, QueryReje
         let why = format!("the query is not understood: {}", cut(&err.body_text(), 120));
         Refusal::new(Code::InvalidArgument, why)
     })?;
-    let Listing { filter, before, limit } = listing;
+    let Listing { environment, filter, before, limit } = listing;
     let given = [
+        ("environment", environment.map(Value::from)),
         ("filter", filter.map(|filter| json!(filter))),
         ("before", before.map(Value::from)),
         ("limit", limit.map(Value::from)),

@@ -27,7 +27,7 @@ pub(crate) type OnCall = Rc<dyn Fn(&str, &Result<Answer, Refusal>, f64)>;
 
 /// Executes tasks by their agent. Clones share it.
 #[derive(Clone)]
-pub(super) struct MachineExecutor {
+pub(crate) struct MachineExecutor {
     inner: Rc<Inner>,
 }
 
@@ -42,7 +42,7 @@ struct Inner {
 }
 
 impl MachineExecutor {
-    pub(super) fn new(
+    pub(crate) fn new(
         shelf: Rc<Shelf>,
         roots: MachineRoots,
         agents: BTreeMap<String, Agent>,
@@ -54,20 +54,20 @@ impl MachineExecutor {
     }
 
     /// Ends all that runs. Nothing runs any more from now on.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.inner.ending.send_replace(true);
     }
 
     /// Whether something can still be run.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         !*self.inner.ending.borrow()
     }
 
-    pub(super) fn agents(&self) -> &BTreeMap<String, Agent> {
+    pub(crate) fn agents(&self) -> &BTreeMap<String, Agent> {
         &self.inner.agents
     }
 
-    pub(super) fn shelf(&self) -> &Shelf {
+    pub(crate) fn shelf(&self) -> &Shelf {
         &self.inner.shelf
     }
 

@@ -63,7 +63,7 @@ const PROJECT: &str = "machine-project";
 const SHUT_DOWN: Duration = Duration::from_secs(6);
 const SHUT_DOWN_POLL: Duration = Duration::from_millis(10);
 /// Most tasks of one page of a list.
-const LIST_MAX: usize = 500;
+pub(crate) const LIST_MAX: usize = 500;
 
 /// What a machine's tasks need.
 pub(crate) struct MachineOptions {
@@ -279,7 +279,8 @@ impl Drop for Inner {
     }
 }
 
-fn row(listed: Listed) -> Row {
+/// A task as lists show it.
+pub(crate) fn row(listed: Listed) -> Row {
     let Listed { position, record, view, here } = listed;
     let began = (view.state == TaskState::Running).then(|| read_time(&record.updated_at)).flatten();
     Row {

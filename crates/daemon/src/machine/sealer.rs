@@ -14,7 +14,8 @@ use zeroize::Zeroizing;
 
 /// The key's file, in the data folder.
 const KEY_FILE: &str = "task.key";
-const KEY_BYTES: usize = 32;
+/// Length of a key, in bytes.
+pub(crate) const KEY_BYTES: usize = 32;
 /// What the environment's name is a hash of, besides the key.
 const ENVIRONMENT_LABEL: &[u8] = b"toolshelf machine environment 1\0";
 
@@ -36,7 +37,16 @@ impl FileSealer {
             let why = format!("the key of this host in {} cannot be used: {err}", path.display());
             Refusal::new(Code::TaskEnvironmentUnverified, why)
         })?;
-        Ok(Self { epoch: key_epoch(&Digest::of(&key_epoch_input(&*key))), key })
+        Ok(Self::of(key))
+    }
+
+    /// Seals with a key that is kept somewhere else.
+    pub(crate) fn of_key(key: [u8; KEY_BYTES]) -> Self {
+        Self::of(Zeroizing::new(key))
+    }
+
+    fn of(key: Zeroizing<[u8; KEY_BYTES]>) -> Self {
+        Self { epoch: key_epoch(&Digest::of(&key_epoch_input(&*key))), key }
     }
 
     /// 16 hexadecimal digits that stand for this host as long as it has its key.
@@ -79,7 +89,7 @@ impl fmt::Debug for FileSealer {
 }
 
 /// Random bytes of the system.
-pub(super) fn random() -> [u8; 16] {
+pub(crate) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     // So few bytes are always there once the system is up; until then this waits.
     while private::fill_random(&mut bytes).is_err() {}

@@ -87,7 +87,7 @@ impl std::fmt::Debug for Desk {
 impl Service {
     /// The extension host, unless no extension was ever installed, or another program has it.
     pub(super) fn extensions_of_agents(&self) -> Option<Extensions> {
-        if !self.has_extensions() && !self.desk().data.join(FACTS).exists() {
+        if !self.may_have_extensions() && !self.desk().data.join(FACTS).exists() {
             return None;
         }
         self.extensions()

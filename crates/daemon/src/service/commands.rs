@@ -18,8 +18,8 @@ use super::{Service, Session};
 const BASE64: &str = "base64";
 
 /// Tasks that are listed when nobody says how many, and at most.
-const LISTED: usize = 100;
-const LISTED_MAX: usize = 1_000;
+pub(super) const LISTED: usize = 100;
+pub(super) const LISTED_MAX: usize = 1_000;
 
 /// Which tasks to list.
 #[derive(Debug, Default, Deserialize)]
@@ -69,6 +69,9 @@ impl Service {
         args: &Map<String, Value>,
         session: &Session,
     ) -> Result<Value, Refusal> {
+        if let Some(answer) = self.ask_cluster(name, args, session).await {
+            return answer;
+        }
         match name {
             "list_extensions" => self.inventory().await,
             "call_extension" => {

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `commands` | what callers may ask for by name, the same over HTTP, live sessions, frames and the command line |
 //! | `admin` | what only who sits at this computer asks for: extensions, keys, secrets, receipts |
+//! | `cluster` | what is asked of the cluster, where there is one |
 //! | `latency` | how each tool's calls have gone |
 //!
 //! It lives on one thread, as the engines do. Whoever serves it from others sends it closures.
 
 mod admin;
+mod cluster;
 mod commands;
 mod latency;
 
@@ -32,9 +34,13 @@ use toolshelf_host::Reading;
 use toolshelf_sandbox::WorkerProgram;
 
 use self::latency::Latencies;
+use crate::cluster::Cluster;
+use crate::cluster::config::ClusterConfig;
 use crate::config::Config;
+use crate::extensions::store::SharedFacts;
 use crate::extensions::{ExtError, Extensions, ExtensionsOptions};
 use crate::live::LiveSettings;
+use crate::machine::watch::OnUpdate;
 use crate::machine::{Machine, MachineOptions};
 use crate::mcp::desk::Desk;
 use crate::settings;
@@ -59,6 +65,9 @@ struct Inner {
     extensions: OnceCell<Extensions>,
     desk: Desk,
     live: Option<LiveSettings>,
+    cluster: Option<Cluster>,
+    /// Where facts are, where it is not this computer.
+    shared_facts: Option<SharedFacts>,
 }
 
 /// Those who watch, and what is counted of what they hear.
@@ -76,6 +85,8 @@ pub(crate) struct ServiceOptions {
     pub(crate) data_dir: Option<PathBuf>,
     /// Folders that tasks may work in, before those of `toolshelf.toml`.
     pub(crate) roots: Vec<PathBuf>,
+    /// The cluster that tasks are admitted to besides, and that has the facts.
+    pub(crate) cluster: Option<ClusterConfig>,
 }
 
 /// Who asks.
@@ -109,7 +120,7 @@ impl Service {
     /// # Errors
     /// When no worker can be started, `toolshelf.toml` cannot be read, or tasks cannot be sealed here.
     pub(crate) async fn open(options: ServiceOptions) -> Result<Self, Refusal> {
-        let ServiceOptions { shelf, data_dir, mut roots } = options;
+        let ServiceOptions { shelf, data_dir, mut roots, cluster } = options;
         let shelf = Rc::new(crate::shelf::for_many_calls(shelf)?);
         let data_dir = data_dir.or_else(settings::data_dir).ok_or_else(|| {
             let why = "there is no home folder for keys; set TOOLSHELF_DATA_DIR";
@@ -120,7 +131,11 @@ impl Service {
         roots.extend(config.roots);
         let watchers =
             Rc::new(Watchers { events: broadcast::Sender::new(EVENTS_KEPT), latencies: RefCell::default() });
-        let (calls, updates) = (Rc::clone(&watchers), Rc::clone(&watchers));
+        let calls = Rc::clone(&watchers);
+        let updates = Rc::clone(&watchers);
+        let on_update: OnUpdate = Rc::new(move |owner, view| {
+            updates.tell(Event::Task { owner: owner.to_owned(), view: Box::new(view.clone()) });
+        });
         let machine = Machine::open(MachineOptions {
             data_dir: data_dir.clone(),
             roots,
@@ -130,13 +145,19 @@ impl Service {
                 // A task's inputs are its own; what comes of them is told without them.
                 calls.tell(Event::Call(CallNotice::of(tool, result, Vec::new(), took_ms, CallOrigin::Task)));
             }),
-            on_update: Rc::new(move |owner, view| {
-                updates.tell(Event::Task { owner: owner.to_owned(), view: Box::new(view.clone()) });
-            }),
+            on_update: Rc::clone(&on_update),
         })
         .await?;
         let (extensions, desk) = (OnceCell::new(), Desk::new(&data_dir));
-        let inner = Inner { shelf, machine, watchers, data_dir, extensions, desk, live };
+        let (cluster, shared_facts) = match cluster {
+            None => (None, None),
+            Some(config) => {
+                let connect = config.connect_options("toolshelf facts").await?;
+                let shared = SharedFacts { options: config.facts(), connect };
+                (Some(Cluster::open(&config, Rc::clone(&shelf), on_update).await?), Some(shared))
+            }
+        };
+        let inner = Inner { shelf, machine, watchers, data_dir, extensions, desk, live, cluster, shared_facts };
         Ok(Self { inner: Rc::new(inner) })
     }
 
@@ -155,7 +176,8 @@ impl Service {
         }
         let program = WorkerProgram::this().map_err(|err| ExtError::Io { path: "toolshelf".into(), err })?;
         let cache = crate::shelf::cache().ok();
-        let options = ExtensionsOptions::of_process(self.inner.data_dir.clone(), program, cache);
+        let mut options = ExtensionsOptions::of_process(self.inner.data_dir.clone(), program, cache);
+        options.shared_facts.clone_from(&self.inner.shared_facts);
         let extensions = Extensions::open(options)?;
         if let Some(why) = extensions.engine_fault() {
             tracing::warn!(why, "modules of extensions cannot be called");
@@ -163,9 +185,9 @@ impl Service {
         Ok(self.inner.extensions.get_or_init(|| extensions).clone())
     }
 
-    /// Whether the extension host is open.
-    pub(crate) fn has_extensions(&self) -> bool {
-        self.inner.extensions.get().is_some()
+    /// Whether the extension host is open, or its facts are elsewhere than in the data folder.
+    pub(crate) fn may_have_extensions(&self) -> bool {
+        self.inner.extensions.get().is_some() || self.inner.shared_facts.is_some()
     }
 
     /// What is kept for agents.

@@ -70,9 +70,14 @@ impl Server {
 
     /// A companion with settings of the test's own.
     pub(crate) fn set_up(shelf: Option<&Path>, set: impl FnOnce(&mut Command)) -> Self {
-        let data = tempfile::tempdir().unwrap();
         let mut command = toolshelf(shelf);
         set(&mut command);
+        Self::by(command)
+    }
+
+    /// A companion by a command that has all but what it does.
+    pub(crate) fn by(mut command: Command) -> Self {
+        let data = tempfile::tempdir().unwrap();
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data"]).arg(data.path());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));

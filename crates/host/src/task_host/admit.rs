@@ -204,6 +204,7 @@ impl<P: TaskPlatform> Inner<P> {
         match self.platform.journal().admit(&draft, call).await {
             Ok(()) => admitting.admitted = true,
             Err(JournalFault::CallTaken(taken)) => return Ok(Admitted::Taken(taken)),
+            Err(JournalFault::Refused(refusal)) => return Err(refusal),
             Err(fault) => {
                 let why = format!(
                     "the journal did not take the task: {}; nothing has run",
@@ -216,8 +217,12 @@ impl<P: TaskPlatform> Inner<P> {
         let view = task.view();
         self.platform.updated(owner, &view);
         let reply = Reply::Delegated { task: view, existing: false };
-        let run = Rc::clone(self).run(task, executor, slot);
-        self.platform.spawner().spawn(Box::pin(run));
+        if self.platform.runs_elsewhere() {
+            self.tasks.borrow_mut().remove(&address);
+        } else {
+            let run = Rc::clone(self).run(task, executor, slot);
+            self.platform.spawner().spawn(Box::pin(run));
+        }
         self.seal_ahead(root, owner);
         Ok(Admitted::New(Box::new(reply)))
     }

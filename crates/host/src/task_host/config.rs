@@ -57,6 +57,12 @@ impl TaskHostConfig {
         }
     }
 
+    /// The host of an environment that several machines serve together, under one name.
+    #[must_use]
+    pub fn remote(environment: String, instance: String, project: String, redact: Redact) -> Self {
+        Self { placement: Placement::Remote, ..Self::machine(environment, instance, project, redact) }
+    }
+
     /// Whether the environment has the form that its placement asks for. A NUL would make two calls one.
     pub(super) fn check_environment(&self) -> Result<(), Refusal> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

@@ -101,7 +101,9 @@ impl<P: TaskPlatform> fmt::Debug for TaskHost<P> {
 impl<P: TaskPlatform> TaskHost<P> {
     /// A host over the platform's ports, with the bounds of its placement.
     pub fn new(config: TaskHostConfig, platform: P) -> Self {
-        let capacity = Capacity::new(config.placement.bounds().max_active_tasks);
+        // Where tasks run elsewhere, those who run them hold their number.
+        let here = config.placement.bounds().max_active_tasks;
+        let capacity = Capacity::new(if platform.runs_elsewhere() { usize::MAX } else { here });
         let (tasks, in_flight, sealed_ahead) = (RefCell::default(), InFlight::default(), RefCell::default());
         Self { inner: Rc::new(Inner { config, platform, tasks, capacity, in_flight, sealed_ahead }) }
     }
@@ -153,6 +155,16 @@ impl<P: TaskPlatform> TaskHost<P> {
     #[must_use]
     pub fn view(&self, address: &str) -> Option<TaskView> {
         self.inner.active(address).map(|task| task.view())
+    }
+
+    /// Runs a task that another life has admitted, and that nobody else runs. Ends when its executor has settled and the
+    /// journal has what came of it. A task that runs already, of a life that is over, goes on from its beginning.
+    ///
+    /// # Errors
+    /// [`Code::TaskCapacityExhausted`], [`Code::ExecutorUnavailable`], and [`Code::TaskNotRunning`] for a task that has
+    /// ended or runs here.
+    pub async fn adopt(&self, record: TaskRecord) -> Result<(), Refusal> {
+        Rc::clone(&self.inner).adopt(record).await
     }
 
     /// Reads again what is written about a task that runs here, such as another life's request to cancel it, and tells
@@ -267,6 +279,9 @@ fn check_owner(caller: &Caller) -> Result<&str, Refusal> {
 }
 
 fn unreadable(fault: JournalFault) -> Refusal {
+    if let JournalFault::Refused(refusal) = fault {
+        return refusal;
+    }
     let why = format!("the journal cannot be read: {}", cut(&fault.to_string(), 120));
     Refusal::new(Code::TaskAuditUnavailable, why)
 }

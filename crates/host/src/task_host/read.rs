@@ -29,6 +29,8 @@ pub(super) enum Resolved {
     Ended(Box<TaskRecord>),
     /// Another life has it that is not known to be over.
     Elsewhere(Box<TaskRecord>),
+    /// It is with those who run what is admitted here.
+    HandedOver(Box<TaskRecord>),
 }
 
 impl Found {
@@ -44,7 +46,7 @@ impl Resolved {
     pub(super) fn view(&self) -> TaskView {
         match self {
             Self::Here(task) => task.view(),
-            Self::Ended(record) => task_view(record),
+            Self::Ended(record) | Self::HandedOver(record) => task_view(record),
             Self::Elsewhere(record) => task_view(record).stale(),
         }
     }
@@ -52,7 +54,7 @@ impl Resolved {
     pub(super) fn into_record(self) -> TaskRecord {
         match self {
             Self::Here(task) => task.record(),
-            Self::Ended(record) | Self::Elsewhere(record) => *record,
+            Self::Ended(record) | Self::Elsewhere(record) | Self::HandedOver(record) => *record,
         }
     }
 }
@@ -119,6 +121,9 @@ impl<P: TaskPlatform> Inner<P> {
         let record = match found {
             Found::Here(task) => return Ok(Resolved::Here(task)),
             Found::Stored(record) if record.state.is_terminal() => return Ok(Resolved::Ended(record)),
+            Found::Stored(record) if self.platform.runs_elsewhere() => {
+                return Ok(Resolved::HandedOver(record));
+            }
             Found::Stored(record) => record,
         };
         let life = self.platform.life();

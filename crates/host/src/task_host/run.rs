@@ -6,12 +6,13 @@ use std::rc::Rc;
 
 use futures::FutureExt as _;
 use futures::future::{Either, join, select};
-use toolshelf_core::refusal::Code;
-use toolshelf_core::task::TaskState;
+use toolshelf_core::refusal::{Code, Refusal};
+use toolshelf_core::task::{TaskRecord, TaskState};
 
 use super::Inner;
 use super::active::Active;
 use super::capacity::Slot;
+use super::report::Reporter;
 use crate::ports::Clock as _;
 use crate::task_ports::{Durability, RunFault, TaskExecutor as _, TaskPlatform, TaskRun};
 
@@ -35,8 +36,29 @@ impl<P: TaskPlatform> Inner<P> {
         self.forget_if_done(&task);
     }
 
+    /// Runs a task of another life.
+    pub(super) async fn adopt(self: Rc<Self>, record: TaskRecord) -> Result<(), Refusal> {
+        let address = record.address.clone();
+        if record.state.is_terminal() || self.active(&address).is_some() {
+            return Err(Refusal::new(Code::TaskNotRunning, "the task has ended, or runs here already"));
+        }
+        let full = || Refusal::new(Code::TaskCapacityExhausted, "as many tasks run here as may");
+        let slot = self.capacity.take().ok_or_else(full)?;
+        let nothing = || Refusal::new(Code::ExecutorUnavailable, "nothing is there that could execute tasks");
+        let executor = self.platform.executor().ok_or_else(nothing)?;
+        let report = Reporter::new(Rc::clone(&self.config.redact), record.bounds.max_output_bytes);
+        let task = Rc::new(Active::new(record, report));
+        self.tasks.borrow_mut().insert(address, Rc::clone(&task));
+        self.run(task, executor, slot).await;
+        Ok(())
+    }
+
     /// Writes down that it runs. Only what is written down begins.
     async fn begin(&self, task: &Active) -> bool {
+        // A task that is taken over is written down as running already.
+        if task.state() == TaskState::Running {
+            return true;
+        }
         if !self.change(task, TaskState::Running, None, None) {
             return false;
         }

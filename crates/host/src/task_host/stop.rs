@@ -23,7 +23,9 @@ impl<P: TaskPlatform> Inner<P> {
         match self.resolve(found).await? {
             Resolved::Here(task) => self.cancel_here(task).await,
             Resolved::Ended(record) => Err(not_running(record.state)),
-            Resolved::Elsewhere(record) => self.cancel_elsewhere(*record).await,
+            Resolved::Elsewhere(record) | Resolved::HandedOver(record) => {
+                self.cancel_elsewhere(*record).await
+            }
         }
     }
 
@@ -68,6 +70,7 @@ impl<P: TaskPlatform> Inner<P> {
             record = match journal.append(&draft, Durability::Strict).await {
                 Ok(record) => record,
                 Err(JournalFault::Rejected(_)) => self.read_elsewhere(&record).await?,
+                Err(JournalFault::Refused(refusal)) => return Err(refusal),
                 Err(fault) => return Err(cancel_failed(&fault.to_string())),
             };
         }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod addresses;
+mod adopt;
 mod cancel;
 mod delegate;
 mod dispatch;

@@ -62,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) ran: RefCell<Vec<TaskRun>>,
     pub(crate) terms: RefCell<Result<Terms, Refusal>>,
     pub(crate) executor_is_there: Cell<bool>,
+    /// Whether what is admitted runs in other lives.
+    pub(crate) elsewhere: Cell<bool>,
     pub(crate) root: RefCell<Option<SelectedRoot>>,
     pub(crate) root_check: RefCell<Result<(), Refusal>>,
     pub(crate) over: RefCell<HashSet<String>>,
@@ -289,6 +291,10 @@ impl TaskPlatform for Platform {
     fn spawner(&self) -> &Shared {
         &self.shared
     }
+    fn runs_elsewhere(&self) -> bool {
+        self.shared.elsewhere.get()
+    }
+
     fn updated(&self, owner: &str, task: &TaskView) {
         self.shared.updates.borrow_mut().push((owner.to_owned(), task.state));
     }

@@ -10,9 +10,9 @@ use futures::task::LocalSpawnExt as _;
 use serde_json::{Value, json};
 use toolshelf_core::RootDescriptor;
 use toolshelf_core::refusal::{Code, Refusal};
-use toolshelf_core::task::{TaskState, TaskView};
+use toolshelf_core::task::{TaskRecord, TaskState, TaskView};
 use toolshelf_host::task_ports::{RunFault, SelectedRoot, Terms};
-use toolshelf_host::{Caller, Reply, TaskHost, TaskHostConfig};
+use toolshelf_host::{Caller, Journal as _, Reply, TaskHost, TaskHostConfig};
 
 pub(crate) use crate::ports::{FakeJournal, FakeLife, FakeSealer, Platform, Script, Shared};
 
@@ -59,6 +59,7 @@ impl World {
                 max_output_bytes: 65_536,
             })),
             executor_is_there: Cell::new(true),
+            elsewhere: Cell::default(),
             root: RefCell::new(Some(SelectedRoot { descriptor: root, identity: None })),
             root_check: RefCell::new(Ok(())),
             over: RefCell::default(),
@@ -163,6 +164,11 @@ impl World {
             Reply::Status { task } => task,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// The record as it is written.
+    pub(crate) fn record(&self, address: &str) -> TaskRecord {
+        futures::executor::block_on(self.journal.memory.record(address)).unwrap().unwrap()
     }
 
     pub(crate) fn state(&self, address: &str) -> TaskState {

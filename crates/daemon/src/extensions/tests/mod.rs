@@ -129,6 +129,7 @@ fn open(
         variables: Variables::from(move |name| variables.lock().unwrap().get(name).map(Into::into)),
         authorities,
         clock: Clock(Arc::new(move || clock.load(Ordering::Relaxed))),
+        shared_facts: None,
     })
 }
 

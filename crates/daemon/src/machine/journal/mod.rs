@@ -18,7 +18,9 @@ mod index;
 mod log;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod conformance;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;

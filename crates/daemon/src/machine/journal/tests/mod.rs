@@ -5,6 +5,8 @@ mod many;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use std::rc::Rc;
+
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 use toolshelf_core::address::{Locator, address};
@@ -12,6 +14,9 @@ use toolshelf_core::placement::Placement;
 use toolshelf_core::task::time::iso_time;
 use toolshelf_core::task::{TaskBounds, TaskEvent, TaskInput, TaskState};
 
+use toolshelf_host::MemoryJournal;
+
+use super::conformance::Journals;
 use super::*;
 
 const ENVIRONMENT: &str = "env_0123456789abcdef";
@@ -59,47 +64,65 @@ impl World {
 
     /// The creation of the task of that number, in the root of that number.
     fn creation(&self, root: usize, number: u32) -> Draft {
-        let descriptor =
-            RootDescriptor::Machine { path: self.roots[root].clone(), environment: Some(ENVIRONMENT.into()) };
-        let locator = Locator {
-            environment: ENVIRONMENT.into(),
-            key_epoch: "epoch".into(),
-            instance: "machine-1".into(),
-            placement: Placement::Machine,
-            path: descriptor.to_string(),
-            dev: Some(1),
-            ino: Some(2),
-            id: number.to_string(),
-        };
-        let mut mac = [root as u8; 32];
-        mac[..4].copy_from_slice(&number.to_le_bytes());
-        let at = iso_time(START_MS + u64::from(number));
-        let record = TaskRecord {
-            address: address(&locator.payload().unwrap(), &mac),
-            environment: ENVIRONMENT.into(),
-            placement: Some(Placement::Machine),
-            owner: OWNER.into(),
-            root: descriptor,
-            project: "p".into(),
-            instance: "machine-1".into(),
-            call_id: format!("call-{number}"),
-            input: TaskInput { agent: "hash".into(), task: "abc".into(), context: [] },
-            bounds: TaskBounds { deadline_ms: 1, max_output_bytes: 1 },
-            mechanism: "m".into(),
-            boot: "boot_1".into(),
-            pid: None,
-            state: TaskState::Queued,
-            created_at: at.clone(),
-            updated_at: at.clone(),
-            reason: None,
-            answer: None,
-            progress: None,
-            partial: None,
-            outcome: None,
-        };
-        let created = Some(Box::new(record.clone()));
-        Draft { at, event: TaskEvent { created, ..TaskEvent::to(record.address, TaskState::Queued) } }
+        creation_of(&self.roots[root], root, number)
     }
+}
+
+/// The creation of the task of that number, in the root at `path`.
+pub(crate) fn creation_at(path: &str, number: u32) -> Draft {
+    creation_of(path, 0, number)
+}
+
+fn creation_of(path: &str, root: usize, number: u32) -> Draft {
+    let descriptor = RootDescriptor::Machine { path: path.to_owned(), environment: Some(ENVIRONMENT.into()) };
+    let locator = Locator {
+        environment: ENVIRONMENT.into(),
+        key_epoch: "epoch".into(),
+        instance: "machine-1".into(),
+        placement: Placement::Machine,
+        path: descriptor.to_string(),
+        dev: Some(1),
+        ino: Some(2),
+        id: number.to_string(),
+    };
+    let mut mac = [root as u8; 32];
+    mac[..4].copy_from_slice(&number.to_le_bytes());
+    let at = iso_time(START_MS + u64::from(number));
+    let record = TaskRecord {
+        address: address(&locator.payload().unwrap(), &mac),
+        environment: ENVIRONMENT.into(),
+        placement: Some(Placement::Machine),
+        owner: OWNER.into(),
+        root: descriptor,
+        project: "p".into(),
+        instance: "machine-1".into(),
+        call_id: format!("call-{number}"),
+        input: TaskInput { agent: "hash".into(), task: "abc".into(), context: [] },
+        bounds: TaskBounds { deadline_ms: 1, max_output_bytes: 1 },
+        mechanism: "m".into(),
+        boot: "boot_1".into(),
+        pid: None,
+        state: TaskState::Queued,
+        created_at: at.clone(),
+        updated_at: at.clone(),
+        reason: None,
+        answer: None,
+        progress: None,
+        partial: None,
+        outcome: None,
+    };
+    let created = Some(Box::new(record.clone()));
+    Draft { at, event: TaskEvent { created, ..TaskEvent::to(record.address, TaskState::Queued) } }
+}
+
+#[tokio::test]
+async fn the_journals_of_memory_and_files_keep_what_every_journal_promises() {
+    let world = World::new(1);
+    let root = world.roots[0].clone();
+    let creation: Rc<dyn Fn(u32) -> Draft> = Rc::new(move |number| creation_at(&root, number));
+    Journals { one: world.journal(), other: world.journal(), creation: Rc::clone(&creation) }.hold().await;
+    let memory = MemoryJournal::default();
+    Journals { one: memory.clone(), other: memory, creation }.hold().await;
 }
 
 fn call(number: u32) -> CallKey {
