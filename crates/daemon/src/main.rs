@@ -8,6 +8,7 @@
 //! | [`machine`] | tasks on this computer |
 //! | [`extensions`] | extensions: what is installed, who may call it, what happens when it is called |
 //! | [`service`] | the companion as one value: shelf, tasks, and what watchers hear of |
+//! | [`remote`] | other machines: those that were let in here, and those that this one was let in to |
 //! | [`watch`] | the shelf's folder, watched |
 //! | [`http`] | the page, the interface for programs, who gets in |
 //! | [`live`] | sessions over a WebSocket |
@@ -30,6 +31,7 @@ mod http;
 mod live;
 mod log;
 mod machine;
+mod remote;
 mod service;
 mod settings;
 mod shelf;

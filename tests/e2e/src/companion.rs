@@ -92,9 +92,18 @@ impl Companion {
 
     /// Sends a request as another program of this computer would, and returns what is answered.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        let (address, token, body) = (self.address, Self::TOKEN, body.to_string());
+        self.ask("POST", path, &body.to_string()).await
+    }
+
+    /// Reads what is at `path`, as another program of this computer would.
+    pub async fn get(&self, path: &str) -> Result<Value> {
+        self.ask("GET", path, "").await
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &str) -> Result<Value> {
+        let (address, token) = (self.address, Self::TOKEN);
         let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
              content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
             body.len()
         );

@@ -5,12 +5,14 @@
 //! | [`client`] | requests, each with the token and within bounds |
 //! | [`live`] | the live session, opened again when it is lost |
 //! | [`tasks`] | the tasks of the companion |
+//! | [`remotes`] | other machines, as the companion knows them |
 //! | `wire` | what it says, read into the types of `core` |
 //!
 //! All of it is asked at the origin that the page came from: the page's policy allows no other.
 
 pub mod client;
 pub mod live;
+pub mod remotes;
 pub mod tasks;
 mod wire;
 
@@ -34,6 +36,7 @@ use wasm_bindgen_futures::spawn_local;
 
 pub use self::client::Client;
 pub use self::live::Connection;
+pub use self::remotes::Remotes;
 pub use self::tasks::MachineTasks;
 
 use self::client::{CALL_PATIENCE_MS, known};
@@ -141,6 +144,12 @@ impl Companion {
     #[must_use]
     pub fn tasks(&self) -> &MachineTasks {
         &self.inner.tasks
+    }
+
+    /// Other machines.
+    #[must_use]
+    pub fn remotes(&self) -> Remotes {
+        Remotes::new(self.inner.client.clone())
     }
 
     /// Calls a tool on the companion's computer. Dropping the future gives the call up.

@@ -14,6 +14,8 @@ mod list;
 mod manage;
 mod ordered;
 mod outcome;
+mod paired;
+mod paired_args;
 mod pin;
 mod pin_extension;
 mod script;
@@ -79,6 +81,9 @@ async fn execute(
         Command::Secret(command) => manage::secret(command, style).await,
         Command::Receipts(command) => manage::receipts(command, style).await,
         Command::Task { root, command } => task::run(shelf, root, command, style).await,
+        Command::Pair(pair) => paired::pair(pair, style).await,
+        Command::Pairings(command) => paired::pairings(command, style).await,
+        Command::Environments(command) => paired::environments(command, style).await,
         Command::Stdio { roots } => stdio::run(shelf, roots).await,
         Command::Doctor => doctor::run(shelf, style).await,
         Command::Completions { shell } => {

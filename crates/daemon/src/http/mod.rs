@@ -5,6 +5,9 @@
 //! | [`accept`] | connections: how many, how long |
 //! | [`guard`] | who gets in |
 //! | [`token`] | what they show |
+//! | [`who`] | whom that makes them |
+//! | `cors` | pages of other origins |
+//! | `remote` | routes of pairing |
 //! | `routes` | every route, in one table |
 //! | [`answer`] | bodies, JSON, refusals with a status |
 //! | `status` | the one table from refusal codes to statuses |
@@ -19,6 +22,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod answer;
+mod cors;
 mod events;
 mod extensions;
 mod facts;
@@ -27,9 +31,11 @@ pub(crate) mod handle;
 pub(crate) mod metrics;
 pub(crate) mod page;
 mod problem;
+mod remote;
 mod routes;
 mod status;
 pub(crate) mod token;
+pub(crate) mod who;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -47,6 +53,8 @@ use guard::Hosts;
 use handle::Handle;
 use metrics::Metrics;
 use token::Token;
+
+use crate::remote::pairings::Pairings;
 
 /// Live sessions and streams of events at a time.
 pub(crate) const SESSIONS_MAX: usize = 64;
@@ -68,13 +76,24 @@ struct Inner {
     hosts: Hosts,
     metrics: Metrics,
     places: Places,
+    pairings: Pairings,
     stopping: Stopping,
 }
 
 impl App {
-    pub(crate) fn new(handle: Handle, token: Token, hosts: Hosts, stopping: Stopping) -> Self {
+    pub(crate) fn new(
+        handle: Handle,
+        token: Token,
+        hosts: Hosts,
+        pairings: Pairings,
+        stopping: Stopping,
+    ) -> Self {
         let (metrics, places) = (Metrics::new(), Places::new());
-        Self { inner: Arc::new(Inner { handle, token, hosts, metrics, places, stopping }) }
+        Self { inner: Arc::new(Inner { handle, token, hosts, metrics, places, pairings, stopping }) }
+    }
+
+    pub(crate) fn pairings(&self) -> &Pairings {
+        &self.inner.pairings
     }
 
     pub(crate) fn handle(&self) -> &Handle {

@@ -3,6 +3,7 @@
 //! Nothing is queued for a client. While it does not read, nothing is taken from the events, and when too many of those
 //! have passed it is told so and let go.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
@@ -18,7 +19,8 @@ use toolshelf_core::refusal::{Code, Refusal, cut};
 
 use super::asked;
 use crate::http::App;
-use crate::service::{Event, OWNER, lagged};
+use crate::http::who::Who;
+use crate::service::{Event, lagged};
 
 /// Frames that are being answered in one session; while there are so many, no more are read.
 const ASKED_MAX: usize = 16;
@@ -42,6 +44,7 @@ enum End {
 /// A session that is ready.
 struct Session {
     app: App,
+    who: Who,
     events: broadcast::Receiver<Event>,
     /// The declarations that hold in this session.
     tools: Vec<Value>,
@@ -50,8 +53,8 @@ struct Session {
 }
 
 /// Serves a connection to its end.
-pub(super) async fn serve(app: App, mut socket: WebSocket) {
-    let end = match greeted(&app, &mut socket).await {
+pub(super) async fn serve(app: App, mut socket: WebSocket, origin: Option<String>) {
+    let end = match greeted(&app, &mut socket, origin.as_deref()).await {
         Ok(mut session) => session.talk(&mut socket).await,
         Err(end) => end,
     };
@@ -59,7 +62,7 @@ pub(super) async fn serve(app: App, mut socket: WebSocket) {
 }
 
 /// Waits for hello, and says that the session is ready.
-async fn greeted(app: &App, socket: &mut WebSocket) -> Result<Session, End> {
+async fn greeted(app: &App, socket: &mut WebSocket, origin: Option<&str>) -> Result<Session, End> {
     let greeting = app.places().greet().map_err(End::Refused)?;
     let mut stopping = app.stopping();
     let hello = tokio::select! {
@@ -70,10 +73,7 @@ async fn greeted(app: &App, socket: &mut WebSocket) -> Result<Session, End> {
         let why = format!("no hello was said within {LIVE_HELLO_MS} ms");
         Err(End::Refused(Refusal::new(Code::ExecutorUnauthenticated, why)))
     })?;
-    if !app.token().is(&bearer) {
-        let why = "the token is not the one of this companion";
-        return Err(End::Refused(Refusal::new(Code::BearerRefused, why)));
-    }
+    let who = Who::of(app, &bearer, origin).map_err(End::Refused)?;
     let place = app.places().watch().map_err(End::Refused)?;
     drop(greeting);
     // What happens while the declarations are read is told after them.
@@ -82,7 +82,7 @@ async fn greeted(app: &App, socket: &mut WebSocket) -> Result<Session, End> {
     let tools = tools.and_then(|tools| tools).map_err(End::Refused)?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
     send(socket, &ServerFrame::State { state: "ready".to_owned(), tools: tools.clone(), version }).await?;
-    Ok(Session { app: app.clone(), events, tools, answers: FuturesUnordered::new(), _place: place })
+    Ok(Session { app: app.clone(), who, events, tools, answers: FuturesUnordered::new(), _place: place })
 }
 
 const END_OF_COMPANION: End = End::Closed(close_code::AWAY, "the companion stops");
@@ -104,6 +104,8 @@ async fn hello(socket: &mut WebSocket) -> Result<String, End> {
 impl Session {
     async fn talk(&mut self, socket: &mut WebSocket) -> End {
         let mut stopping = self.app.stopping();
+        let (who, pairings) = (self.who.clone(), self.app.pairings().clone());
+        let mut over = pin!(who.ended(&pairings));
         let mut pings = interval(PING);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -111,6 +113,7 @@ impl Session {
                 // In this order: a call is told of before its answer, because it was told of first.
                 biased;
                 () = stopping.wait() => Err(END_OF_COMPANION),
+                refusal = over.as_mut() => Err(End::Refused(refusal)),
                 event = self.events.recv() => self.tell(event, socket).await,
                 Some(frame) = self.answers.next() => send(socket, &frame).await,
                 message = socket.recv(), if self.answers.len() < ASKED_MAX => self.take(message, socket).await,
@@ -134,7 +137,7 @@ impl Session {
         if let Event::Shelf(tools) = &event {
             self.tools.clone_from(tools);
         }
-        match event.frame_for(OWNER) {
+        match event.frame_for(&self.who.owner()) {
             Some(frame) => send(socket, &frame).await,
             None => Ok(()),
         }
@@ -148,11 +151,22 @@ impl Session {
         let Some(text) = text(message)? else { return Ok(()) };
         match serde_json::from_str(&text) {
             Ok(ClientFrame::Text { text }) => {
-                self.answers.push(Box::pin(asked::text(self.app.handle().clone(), text, self.tools.clone())));
+                self.answers.push(Box::pin(asked::text(
+                    self.app.handle().clone(),
+                    text,
+                    self.tools.clone(),
+                    self.who.clone(),
+                )));
                 Ok(())
             }
             Ok(ClientFrame::Call { call_id, name, args }) => {
-                self.answers.push(Box::pin(asked::call(self.app.handle().clone(), call_id, name, args)));
+                self.answers.push(Box::pin(asked::call(
+                    self.app.handle().clone(),
+                    call_id,
+                    name,
+                    args,
+                    self.who.clone(),
+                )));
                 Ok(())
             }
             Ok(ClientFrame::Hello { .. }) => {

@@ -97,10 +97,15 @@ impl Service {
     /// | `keys.list`, `keys.add {passport, public_key, tier?}`, `keys.remove {id}` | `{ok, keys}`, `{ok}`, `{ok}` |
     /// | `secret.list`, `secret.set {id, value}`, `secret.remove {id}` | `{ok, secrets}`, `{ok}`, `{ok}` |
     /// | `receipts.list {limit?, extension?}` | `{ok, public_key, receipts}` |
+    /// | `pairings.…`, `environments.…` | as [`Remote::admin`](crate::remote::Remote::admin) lists them |
     ///
     /// # Errors
     /// The refusal of what was asked for.
     pub(crate) async fn admin(&self, name: &str, args: &Map<String, Value>) -> Result<Value, Refusal> {
+        let machine = self.machine().environment();
+        if let Some(answer) = self.remote().admin(name, args, &machine.key, &machine.label).await {
+            return answer;
+        }
         let host = self.extensions()?;
         if name == "ext.invoke" {
             return invoke(&host, read(args)?).await;

@@ -35,6 +35,7 @@ use self::latency::Latencies;
 use crate::config::Config;
 use crate::extensions::{ExtError, Extensions, ExtensionsOptions};
 use crate::machine::{Machine, MachineOptions};
+use crate::remote::Remote;
 use crate::settings;
 use crate::shelf::Shelf;
 
@@ -55,6 +56,10 @@ struct Inner {
     watchers: Rc<Watchers>,
     data_dir: PathBuf,
     extensions: OnceCell<Extensions>,
+    remote: Remote,
+    /// The tasks of paired machines, which are served once one asks for them.
+    for_others: tokio::sync::OnceCell<Machine>,
+    machine_options: MachineOptions,
 }
 
 /// Those who watch, and what is counted of what they hear.
@@ -116,7 +121,7 @@ impl Service {
         let watchers =
             Rc::new(Watchers { events: broadcast::Sender::new(EVENTS_KEPT), latencies: RefCell::default() });
         let (calls, updates) = (Rc::clone(&watchers), Rc::clone(&watchers));
-        let machine = Machine::open(MachineOptions {
+        let machine_options = MachineOptions {
             data_dir: data_dir.clone(),
             roots,
             agents: config.agents,
@@ -128,10 +133,31 @@ impl Service {
             on_update: Rc::new(move |owner, view| {
                 updates.tell(Event::Task { owner: owner.to_owned(), view: Box::new(view.clone()) });
             }),
-        })
-        .await?;
-        let extensions = OnceCell::new();
-        Ok(Self { inner: Rc::new(Inner { shelf, machine, watchers, data_dir, extensions }) })
+        };
+        let machine = Machine::open(machine_options.clone()).await?;
+        let told = Rc::clone(&watchers);
+        let remote = Remote::open(&data_dir, Rc::new(move |event| told.tell(event)));
+        let (extensions, for_others) = (OnceCell::new(), tokio::sync::OnceCell::new());
+        let inner =
+            Inner { shelf, machine, watchers, data_dir, extensions, remote, for_others, machine_options };
+        Ok(Self { inner: Rc::new(inner) })
+    }
+
+    /// Other machines.
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.inner.remote
+    }
+
+    /// The tasks that `session` delegates and sees: those of this computer, or those that other machines gave to it.
+    ///
+    /// # Errors
+    /// When the tasks of others cannot be served.
+    pub(crate) async fn tasks_of(&self, session: &Session) -> Result<&Machine, Refusal> {
+        if session.owner == OWNER {
+            return Ok(&self.inner.machine);
+        }
+        let open = || Machine::open_for_others(self.inner.machine_options.clone());
+        self.inner.for_others.get_or_try_init(open).await
     }
 
     /// The tasks of this computer.
@@ -159,6 +185,9 @@ impl Service {
 
     /// Ends all that runs, and waits until that is written.
     pub(crate) async fn shut_down(&self) {
+        if let Some(for_others) = self.inner.for_others.get() {
+            for_others.shut_down().await;
+        }
         self.inner.machine.shut_down().await;
     }
 
@@ -254,7 +283,9 @@ impl Event {
     /// The frame in which `owner` hears of it; `None` for what is not theirs.
     pub(crate) fn frame_for(self, owner: &str) -> Option<ServerFrame> {
         match self {
-            Self::Call(notice) => Some(ServerFrame::Tool { calls: vec![notice] }),
+            // What one caller gives to a tool is no business of another; whoever sits here sees all.
+            Self::Call(notice) if owner == OWNER => Some(ServerFrame::Tool { calls: vec![notice] }),
+            Self::Call(_) => None,
             Self::Task { owner: whose, view } if whose == owner => Some(ServerFrame::Task { task: view }),
             Self::Task { .. } => None,
             Self::Shelf(tools) => Some(ServerFrame::Shelf { tools }),

@@ -58,9 +58,14 @@ impl Server {
 
     /// A companion over the shelf in that folder.
     pub(crate) fn over(shelf: Option<&Path>) -> Self {
-        let data = tempfile::tempdir().unwrap();
+        Self::begin(tempfile::tempdir().unwrap(), shelf, &["--listen", "127.0.0.1:0"])
+    }
+
+    /// A companion with that data folder, and with the `toolshelf.toml` in it.
+    pub(crate) fn begin(data: TempDir, shelf: Option<&Path>, more: &[&str]) -> Self {
         let mut command = toolshelf(shelf);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data"]).arg(data.path());
+        command.args(["serve", "--log-format", "json", "--data"]).arg(data.path()).args(more);
+        command.env("TOOLSHELF_CONFIG", data.path().join("toolshelf.toml"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let (stderr, to) = (child.stderr.take().unwrap(), Arc::clone(&log));
@@ -80,6 +85,13 @@ impl Server {
         let url = ready["url"].as_str().unwrap();
         let port = url.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
         Self { child, port, token, data, log, reader: Some(reader) }
+    }
+
+    /// Kills it without a word, and gives its data folder to whoever comes next.
+    pub(crate) fn kill(mut self) -> TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::replace(&mut self.data, tempfile::tempdir().unwrap())
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -172,6 +184,13 @@ impl Server {
     pub(crate) async fn live(&self) -> Live {
         let stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
         self.live_on(stream).await
+    }
+
+    /// A WebSocket at another path that has not said hello.
+    pub(crate) async fn at(&self, path: &str) -> Live {
+        let stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
+        let url = format!("ws://127.0.0.1:{}{path}", self.port);
+        Live { socket: tokio_tungstenite::client_async(url, stream).await.unwrap().0 }
     }
 
     pub(crate) async fn live_on(&self, stream: tokio::net::TcpStream) -> Live {
