@@ -25,6 +25,7 @@
 //! | [`root`] | the folder that a task works in, and who reaches it |
 //! | [`task`] | what is asked, what is recorded, and how a log becomes a record and a view |
 //! | [`live`] | what a companion tells of itself, and the frames of its live session |
+//! | [`remote`] | two machines that were paired: the link, the frames between them, and their bounds |
 //! | [`resolver`] | what a person typed as the call of a tool, without a model |
 //! | [`extension`] | manifests of extensions, their rules and signatures, what a call of one is made of |
 //! | [`reserved`] | entities that belong to the system |
@@ -54,6 +55,7 @@ pub mod problem;
 pub mod rate;
 pub mod redact;
 pub mod refusal;
+pub mod remote;
 pub mod reserved;
 pub mod resolver;
 pub mod root;

@@ -306,6 +306,48 @@ codes! {
     MachineUnreachable = "machine-unreachable",
         "The companion does not answer.",
         "Start it with `toolshelf serve`, then connect again.";
+    EnvironmentNotPaired = "environment-not-paired",
+        "The environment was paired once and is not any more, or its token is gone.",
+        "Pair again: `toolshelf pair` there, `toolshelf environments add` here.";
+    UnknownEnvironment = "unknown-environment",
+        "No environment of that key is known here.",
+        "List them with `toolshelf environments list`, or add one.";
+    PairingRevoked = "pairing-revoked",
+        "The token was revoked on the machine that issued it.",
+        "Pair again with a new code if that was not intended.";
+    PairingExpired = "pairing-expired",
+        "The token was issued for a time that is over.",
+        "Pair again with a new code.";
+    PairingCodeRefused = "pairing-code-refused",
+        "The code is wrong, used, too old, or was tried too often.",
+        "Ask for a new code with `toolshelf pair`.";
+    PairingListUnreadable = "pairing-list-unreadable",
+        "The file of pairings or of environments cannot be read, or is damaged.",
+        "Look at the file that the sentence names; without it nobody is paired.";
+    OutsideScope = "outside-scope",
+        "A paired token asks for what its scopes do not cover.",
+        "Use what it was paired for, or pair again with the scope that is needed.";
+    UnknownField = "unknown-field",
+        "A frame between machines has a field that it must not have.",
+        "Update the older of the two machines.";
+    BoundsMismatch = "bounds-mismatch",
+        "A call between machines repeats other bounds than those of the environment.",
+        "Connect again, so that the bounds are read again.";
+    UnattributedCall = "unattributed-call",
+        "A call between machines names a descriptor that was not handed out for its tool.",
+        "Connect again, so that the descriptors are read again.";
+    MachineTimeout = "machine-timeout",
+        "The other machine is connected, but did not answer in time; whether it acted is not known.",
+        "Ask again with the same call id, or look at the task's status.";
+    MachineClosed = "machine-closed",
+        "The other machine closed the connection before it answered; whether it acted is not known.",
+        "Ask again with the same call id, or look at the task's status.";
+    MachineUntrusted = "machine-untrusted",
+        "The other machine does not show the certificate that it was paired with.",
+        "If its certificate was renewed, pair again; otherwise somebody may stand in between.";
+    FileMismatch = "file-mismatch",
+        "A file that was sent along is not the one that its digest and size say.",
+        "Send it again.";
     ConfigInvalid = "config-invalid",
         "`toolshelf.toml` cannot be read, or says something that no setting takes.",
         "Mend the line that the sentence names.";

@@ -9,6 +9,7 @@
 //! | [`cluster`] | tasks on many machines |
 //! | [`extensions`] | extensions: what is installed, who may call it, what happens when it is called |
 //! | [`service`] | the companion as one value: shelf, tasks, and what watchers hear of |
+//! | [`remote`] | other machines: those that were let in here, and those that this one was let in to |
 //! | [`watch`] | the shelf's folder, watched |
 //! | [`http`] | the page, the interface for programs, who gets in |
 //! | [`live`] | sessions over a WebSocket |
@@ -34,6 +35,7 @@ mod live;
 mod log;
 mod machine;
 mod mcp;
+mod remote;
 mod service;
 mod settings;
 mod shelf;

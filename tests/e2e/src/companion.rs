@@ -110,9 +110,18 @@ impl Companion {
         self.send("POST", path, body).await
     }
 
-    /// The same by any method.
+    /// Reads what is at `path`, as another program of this computer would.
+    pub async fn get(&self, path: &str) -> Result<Value> {
+        self.ask("GET", path, "").await
+    }
+
+    /// The same as [`post`](Self::post) by any method.
     pub async fn send(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
-        let (address, token, body) = (self.address, Self::TOKEN, body.to_string());
+        self.ask(method, path, &body.to_string()).await
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &str) -> Result<Value> {
+        let (address, token) = (self.address, Self::TOKEN);
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
              content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",

@@ -13,6 +13,7 @@ mod page {
     mod package;
     mod person;
     mod release;
+    mod remotes;
     mod shelves;
     mod single_file;
     mod smoke;

@@ -22,7 +22,8 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
 use toolshelf_browser::Reading;
-use toolshelf_browser::companion::{Client, Connection};
+use toolshelf_browser::companion::remotes::RemoteInfo;
+use toolshelf_browser::companion::{Client, Connection, Remotes};
 use toolshelf_browser::core::call::Answer;
 use toolshelf_browser::core::live::MachineEnvironment;
 use toolshelf_browser::core::refusal::{Code, Refusal};
@@ -44,6 +45,10 @@ pub(crate) trait Machine: TaskSource {
     fn retry(&self);
     /// What asks it for anything else.
     fn client(&self) -> Client;
+    /// Other machines, as it knows them.
+    fn remotes(&self) -> Remotes;
+    /// Means the tasks of that remote from now on, or its own.
+    fn aim(&self, remote: Option<String>);
 }
 
 /// News of the companion's tasks.
@@ -70,6 +75,10 @@ pub(crate) struct Link {
     pub(crate) unreadable: RwSignal<Option<Refusal>>,
     /// Its shelves, once they were read.
     pub(crate) shelves: RwSignal<Option<Result<Vec<Reading>, Refusal>>>,
+    /// The remotes that it was paired with, as far as they were read.
+    pub(crate) remotes: RwSignal<Vec<RemoteInfo>>,
+    /// The key of the remote whose tasks are meant; nothing for the machine's own.
+    pub(crate) aim: RwSignal<Option<String>>,
     /// The companion itself.
     pub(crate) host: StoredValue<Option<Rc<dyn Machine>>, LocalStorage>,
     /// Who hears of its tasks.
@@ -87,6 +96,8 @@ impl Link {
             environment: RwSignal::new(None),
             unreadable: RwSignal::new(None),
             shelves: RwSignal::new(None),
+            remotes: RwSignal::default(),
+            aim: RwSignal::new(None),
             host: StoredValue::new_local(None),
             on_news: StoredValue::new_local(None),
             own_calls: StoredValue::default(),
@@ -118,12 +129,40 @@ pub(crate) fn start(state: State) {
 pub(crate) fn take_token(state: State) {
     let location = window().location();
     let hash = location.hash().unwrap_or_default();
-    let Some(token) = token::in_hash(&hash) else { return };
+    let (token, code) = (token::in_hash(&hash), token::code_in_hash(&hash));
+    if token.is_none() && code.is_none() {
+        return;
+    }
     let clean = location.pathname().unwrap_or_default() + &location.search().unwrap_or_default();
     if let Ok(history) = window().history() {
         let _ = history.replace_state_with_url(&wasm_bindgen::JsValue::NULL, "", Some(&clean));
     }
-    enter(state, &token);
+    match (token, code) {
+        (Some(token), _) => enter(state, &token),
+        (None, Some(code)) => pair(state, code),
+        (None, None) => {}
+    }
+}
+
+/// Gets a token for a one-time code from whoever serves this page.
+fn pair(state: State, code: String) {
+    state.machine.is_wanted.set(true);
+    state.machine.connection.set(Connection::Connecting);
+    spawn_local(async move {
+        match take_code(code).await {
+            Ok(asked) => match asked.await {
+                Ok(token) => enter(state, &token),
+                Err(refusal) => state.machine.connection.set(Connection::Refused(refusal)),
+            },
+            Err(_) => state.machine.is_wanted.set(false),
+        }
+    });
+}
+
+/// Asks for the token.
+#[wasm_split(companion, wasm_split_path = leptos::wasm_split, fallible)]
+fn take_code(code: String) -> Result<LocalBoxFuture<'static, Result<String, Refusal>>, SplitLoaderError> {
+    Ok(Box::pin(session::take_code(code)))
 }
 
 /// Keeps a token and connects with it.
@@ -155,6 +194,8 @@ pub(crate) fn disconnect(state: State) {
     link.environment.set(None);
     link.unreadable.set(None);
     link.shelves.set(None);
+    link.remotes.set(Vec::new());
+    link.aim.set(None);
     state.announce("Disconnected; the token is forgotten");
 }
 

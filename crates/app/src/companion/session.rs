@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 use leptos::prelude::*;
-use toolshelf_browser::companion::{Client, Companion, Connection, Heard};
+use leptos::task::spawn_local;
+use toolshelf_browser::companion::{Client, Companion, Connection, Heard, Remotes};
 use toolshelf_browser::core::call::Answer;
 use toolshelf_browser::core::live::{CallNotice, CallOrigin};
 use toolshelf_browser::core::refusal::{Code, Refusal};
@@ -39,12 +40,28 @@ pub(super) fn open(state: State, token: &str) {
     state.machine.host.set_value(Some(std::hint::black_box(host)));
 }
 
+/// Gets a token for a one-time code.
+pub(super) async fn take_code(code: String) -> Result<String, Refusal> {
+    let origin = window().location().origin().unwrap_or_default();
+    // Nobody has a token yet, and none is asked for.
+    Client::new(&origin, "").pair(&code).await
+}
+
 fn hear(state: State, heard: Heard) {
     let link = state.machine;
     match heard {
         Heard::Connection(now) => {
             tell(state, &now);
+            let is_open = now == Connection::Connected;
             link.connection.set(now);
+            if is_open && let Some(host) = link.host.get_value() {
+                spawn_local(async move {
+                    // A page that was paired itself may not ask, and has none.
+                    if let Ok(remotes) = host.remotes().list().await {
+                        link.remotes.set(remotes);
+                    }
+                });
+            }
         }
         Heard::Environment(Ok(environment)) => {
             link.unreadable.set(None);
@@ -143,6 +160,14 @@ impl Machine for Session {
 
     fn client(&self) -> Client {
         self.companion.client().clone()
+    }
+
+    fn remotes(&self) -> Remotes {
+        self.companion.remotes()
+    }
+
+    fn aim(&self, remote: Option<String>) {
+        self.companion.tasks().aim(remote);
     }
 }
 

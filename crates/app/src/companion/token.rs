@@ -1,5 +1,7 @@
 //! The companion's token in an address, and what a person enters for it.
 
+use toolshelf_browser::core::remote::link::is_code;
+
 use crate::route::decode;
 
 /// What stands in front of it in the link that `toolshelf serve` prints.
@@ -21,6 +23,12 @@ pub(crate) enum Entered {
 /// The token in the part of an address that starts with `#`.
 pub(crate) fn in_hash(hash: &str) -> Option<String> {
     hash.strip_prefix(IN_ADDRESS).map(decode).filter(|token| is_token(token))
+}
+
+/// The code in the part of an address that starts with `#`, as in the link that `toolshelf pair` prints.
+pub(crate) fn code_in_hash(hash: &str) -> Option<String> {
+    let code = hash.strip_prefix("#pair=")?.split('&').next()?;
+    is_code(code).then(|| code.to_owned())
 }
 
 /// Reads what was entered on a page of `origin`: a token, or the link that has it.
@@ -58,6 +66,14 @@ mod tests {
             assert_eq!(in_hash(hash), None, "{hash}");
         }
         assert_eq!(in_hash(&format!("#token={}", "a".repeat(513))), None);
+    }
+
+    #[test]
+    fn a_code_is_found_in_the_address_that_pairs() {
+        assert_eq!(code_in_hash("#pair=00000042&env=env_x&fp=0f").as_deref(), Some("00000042"));
+        for hash in ["", "#pair=", "#pair=1234567", "#pair=123456789", "#pair=1234567a", "#token=12345678"] {
+            assert_eq!(code_in_hash(hash), None, "{hash}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `connect` | the way to a companion |
+//! | `remotes` | other machines |
 //! | `folders` | the folders, and which one new tasks get |
 //! | `files` | what is in that one |
 //! | `data` | everything of a person in one file |
@@ -11,9 +12,11 @@ pub(crate) mod connect;
 mod data;
 mod files;
 mod folders;
+mod remotes;
 
 use leptos::prelude::*;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
+use toolshelf_browser::companion::remotes::RemoteInfo;
 use toolshelf_browser::core::placement::{Placement, PlacementBounds};
 use toolshelf_browser::tasks::Environment;
 
@@ -48,15 +51,22 @@ pub(crate) fn environments_view(state: State) -> Result<AnyView, SplitLoaderErro
     let summary = move || {
         let is_ready =
             state.environment.with(|here| here.as_ref().is_some_and(|here| here.unavailable.is_none()));
-        match (is_ready, state.machine.is_connected()) {
-            (true, true) => "2 ready · 1 not connected",
-            (true, false) => "1 ready · 2 not connected",
-            (false, _) => "",
+        let connected =
+            |remotes: &Vec<RemoteInfo>| remotes.iter().filter(|remote| remote.state == "connected").count();
+        match (is_ready, state.machine.is_connected(), state.machine.remotes.with(connected)) {
+            (true, true, 0) => "2 ready · 1 not connected".to_owned(),
+            (true, true, remotes) => [&(2 + remotes).to_string(), " ready"].concat(),
+            (true, false, _) => "1 ready · 2 not connected".to_owned(),
+            (false, ..) => String::new(),
         }
     };
     let machine = move || match state.machine.is_wanted.get() {
         true => arriving(move || companion::card_view(state)),
         false => connect::away(state),
+    };
+    let others = move || match state.machine.is_wanted.get() {
+        true => arriving(move || remotes::remotes_view(state)),
+        false => remote(),
     };
     let panel = view! {
         <main class="page" id="main" tabindex="-1">
@@ -68,7 +78,7 @@ pub(crate) fn environments_view(state: State) -> Result<AnyView, SplitLoaderErro
                 <div class="panel__list">
                     {here}
                     {machine}
-                    {remote()}
+                    {others}
                 </div>
                 <div class="here">
                     {folders::folders(state, desk)}

@@ -42,6 +42,9 @@ fn field(
     let id = ["given-", name].concat();
     let about = match place {
         Place::Browser => "A path in the folder. Typing suggests what is there.",
+        Place::Machine if state.machine.aim.with(Option::is_some) => {
+            "A path in the companion's first folder; the file is sent along."
+        }
         Place::Machine => "A path in the folder on that machine.",
     };
     let content = {

@@ -1,11 +1,14 @@
 //! What there is where a task can go: agents, folders and deadlines; and the choice between the places.
 
 use leptos::prelude::*;
+use toolshelf_browser::companion::remotes::RemoteInfo;
+use toolshelf_browser::core::live::MachineEnvironment;
 use toolshelf_browser::core::placement::{Placement, PlacementBounds};
 use toolshelf_browser::core::{Abi, RootDescriptor};
 use toolshelf_browser::tasks::{Access, MODEL_AGENT};
 
 use super::desk::Desk;
+use super::service;
 use crate::route::{self, Panel, Place};
 use crate::state::State;
 
@@ -63,8 +66,15 @@ pub(super) fn agents(state: State, place: Place) -> Vec<Agent> {
                 agents.push(Agent { id: MODEL_AGENT.to_owned(), description, abi: None, deadline_ms: None });
             }
         }
-        Place::Machine => state.machine.environment.with(|known| {
-            for agent in known.iter().flat_map(|known| &known.agents) {
+        Place::Machine => {
+            if let Some(remote) = aimed(state) {
+                agents.clear();
+                for id in remote.tools {
+                    let abi = Abi::of_known_id(&id);
+                    agents.push(Agent { id, description: String::new(), abi, deadline_ms: None });
+                }
+            }
+            for agent in machine(state).iter().flat_map(|known| &known.agents) {
                 agents.push(Agent {
                     id: agent.name.clone(),
                     description: agent.description.clone(),
@@ -72,7 +82,7 @@ pub(super) fn agents(state: State, place: Place) -> Vec<Agent> {
                     deadline_ms: Some(agent.deadline_ms),
                 });
             }
-        }),
+        }
     }
     agents
 }
@@ -93,7 +103,8 @@ pub(super) fn roots(state: State, desk: Desk, place: Place) -> Vec<Root> {
             };
             folders.into_iter().map(root).collect()
         }
-        Place::Machine => state.machine.environment.with(|known| {
+        Place::Machine => {
+            let known = machine(state);
             let roots = known.iter().flat_map(|known| &known.roots).enumerate();
             let root = |(at, known): (usize, &toolshelf_browser::core::live::MachineRoot)| Root {
                 label: label(&known.root),
@@ -102,7 +113,21 @@ pub(super) fn roots(state: State, desk: Desk, place: Place) -> Vec<Root> {
                 is_usual: at == 0,
             };
             roots.map(root).collect()
-        }),
+        }
+    }
+}
+
+/// The remote whose tasks are meant; nothing for the machine's own.
+pub(super) fn aimed(state: State) -> Option<RemoteInfo> {
+    let aim = state.machine.aim.get()?;
+    state.machine.remotes.with(|remotes| remotes.iter().find(|remote| remote.key == aim).cloned())
+}
+
+/// The machine whose tasks are meant: the companion's own, or a remote.
+fn machine(state: State) -> Option<MachineEnvironment> {
+    match aimed(state) {
+        Some(remote) => remote.environment,
+        None => state.machine.environment.get(),
     }
 }
 
@@ -126,11 +151,9 @@ pub(super) fn root(state: State, desk: Desk, place: Place) -> Option<RootDescrip
 pub(super) fn bounds(state: State, place: Place) -> PlacementBounds {
     match place {
         Place::Browser => Placement::Browser.bounds(),
-        Place::Machine => state
-            .machine
-            .environment
-            .with(|known| known.as_ref().map(|known| known.bounds))
-            .unwrap_or_else(|| Placement::Machine.bounds()),
+        Place::Machine => {
+            machine(state).map(|known| known.bounds).unwrap_or_else(|| Placement::Machine.bounds())
+        }
     }
 }
 
@@ -147,43 +170,75 @@ pub(super) fn deadlines(bounds: PlacementBounds, agent: Option<&Agent>) -> (Vec<
     (offered, usual)
 }
 
+/// A place to delegate to, and the remote behind it where it is one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Way {
+    place: Place,
+    remote: Option<String>,
+    name: String,
+}
+
+impl Way {
+    /// Whether it is the one that is taken.
+    fn is_taken(&self, state: State, here: Memo<Place>) -> bool {
+        here.get() == self.place && (self.place == Place::Browser || state.machine.aim.get() == self.remote)
+    }
+
+    /// Its word in a form.
+    fn value(&self) -> String {
+        self.remote.clone().unwrap_or_else(|| route::to_tasks(self.place))
+    }
+
+    /// Shows its tasks, under the address that its place has.
+    fn take(&self, state: State) {
+        if self.place == Place::Machine {
+            service::aim(state, self.remote.clone());
+        }
+        // The window takes any address of this page.
+        let _ = window().location().set_hash(&route::to_tasks(self.place));
+    }
+}
+
 /// The places by their names, where there is more than one.
-pub(super) fn names(state: State, here: Memo<Place>) -> Vec<(Place, String)> {
+fn ways(state: State, here: Memo<Place>) -> Vec<Way> {
     if !state.machine.is_wanted.get() && here.get() == Place::Browser {
         return Vec::new();
     }
-    vec![(Place::Browser, "This browser".to_owned()), (Place::Machine, state.machine.label())]
-}
-
-/// Shows the tasks of another place, under the address that it has.
-pub(super) fn go(place: Place) {
-    // The window takes any address of this page.
-    let _ = window().location().set_hash(&route::to_tasks(place));
+    let own = [(Place::Browser, "This browser".to_owned()), (Place::Machine, state.machine.label())];
+    let mut ways: Vec<_> = own.map(|(place, name)| Way { place, remote: None, name }).into();
+    state.machine.remotes.with(|remotes| {
+        for remote in remotes {
+            let (remote, name) = (Some(remote.key.clone()), [&remote.label, " (remote)"].concat());
+            ways.push(Way { place: Place::Machine, remote, name });
+        }
+    });
+    ways
 }
 
 /// The choice between the places, above the list.
 pub(super) fn switch(state: State, here: Memo<Place>) -> AnyView {
-    let way = move |(place, name): (Place, String)| {
+    let way = move |way: Way| {
+        let (taken, name) = (way.clone(), way.name.clone());
         view! {
             <label class="seg__item">
                 <input
                     type="radio"
                     name="tasks-place"
-                    prop:checked=move || here.get() == place
-                    on:change=move |_| go(place)
+                    prop:checked=move || taken.is_taken(state, here)
+                    on:change=move |_| way.take(state)
                 />
                 <span>{name}</span>
             </label>
         }
     };
-    let names = Memo::new(move |_| names(state, here));
+    let ways = Memo::new(move |_| ways(state, here));
     let shown = move || {
-        let names = names.get();
-        (!names.is_empty()).then(|| {
+        let ways = ways.get();
+        (!ways.is_empty()).then(|| {
             view! {
                 <fieldset class="seg tasks__place">
                     <legend class="vh">"Whose tasks are listed"</legend>
-                    {names.into_iter().map(way).collect_view()}
+                    {ways.into_iter().map(way).collect_view()}
                 </fieldset>
             }
         })
@@ -193,19 +248,26 @@ pub(super) fn switch(state: State, here: Memo<Place>) -> AnyView {
 
 /// The same choice in the form.
 pub(super) fn choice(state: State, here: Memo<Place>) -> AnyView {
-    let names = Memo::new(move |_| names(state, here));
-    let option = move |(place, name): (Place, String)| {
-        view! { <option value=route::to_tasks(place) prop:selected=move || here.get() == place>{name}</option> }
+    let ways = Memo::new(move |_| ways(state, here));
+    let option = move |way: Way| {
+        let (value, name) = (way.value(), way.name.clone());
+        view! { <option value=value prop:selected=move || way.is_taken(state, here)>{name}</option> }
     };
-    let choose = move |event| go(route::parse(&event_target_value(&event)).place);
+    let choose = move |event| {
+        let value = event_target_value(&event);
+        let chosen = ways.with_untracked(|ways| ways.iter().find(|way| way.value() == value).cloned());
+        if let Some(way) = chosen {
+            way.take(state);
+        }
+    };
     let shown = move || {
-        let names = names.get();
-        (!names.is_empty()).then(|| {
+        let ways = ways.get();
+        (!ways.is_empty()).then(|| {
             view! {
                 <div class="opt">
                     <label for="task-place">"Where"</label>
                     <select class="field" id="task-place" on:change=choose>
-                        {names.into_iter().map(option).collect_view()}
+                        {ways.into_iter().map(option).collect_view()}
                     </select>
                 </div>
             }

@@ -128,6 +128,28 @@ fn heard(state: State, news: News) {
     }
 }
 
+/// Means the tasks of another remote from now on, or the machine's own. What was read of others is not theirs.
+pub(crate) fn aim(state: State, remote: Option<String>) {
+    if state.machine.aim.get_untracked() == remote {
+        return;
+    }
+    if let Some(host) = state.machine.host.get_value() {
+        host.aim(remote.clone());
+    }
+    state.machine.aim.set(remote);
+    let desk = Desk::of(state);
+    desk.kept.update_value(|kept| {
+        if kept.place == Place::Machine {
+            *kept = super::desk::Rows::default();
+        }
+    });
+    if desk.place.get_value() == Place::Machine {
+        desk.rows.set(super::desk::Rows { place: Place::Machine, ..Default::default() });
+        desk.detail.set(None);
+        read_shown(state, None);
+    }
+}
+
 /// A task of this browser has changed, or many have.
 fn changed(state: State, address: Option<&str>) {
     read_environment(state);

@@ -62,6 +62,15 @@ impl Client {
         self.post_within(path, body, PATIENCE_MS).await
     }
 
+    /// Gets a token for a one-time code.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn pair(&self, code: &str) -> Result<String, Refusal> {
+        let body = serde_json::json!({ "code": code, "name": "a page" });
+        known(wire::text(&self.post("/v1/pair", &body).await?, "bearer"))
+    }
+
     /// The futures are boxed, so that they are in the page once.
     pub(super) async fn post_within(
         &self,

@@ -9,6 +9,7 @@
 //! | [`installed`] | its extensions, their grants, calls and receipts |
 //! | [`facts`] | its facts |
 //! | [`problem`] | how extensions and facts say no |
+//! | [`remotes`] | other machines, as the companion knows them |
 //! | `wire` | what it says, read into the types of `core` |
 //!
 //! All of it is asked at the origin that the page came from: the page's policy allows no other.
@@ -19,6 +20,7 @@ pub mod installed;
 mod installed_wire;
 pub mod live;
 pub mod problem;
+pub mod remotes;
 pub mod talk;
 pub mod tasks;
 mod wire;
@@ -46,6 +48,7 @@ pub use self::facts::Facts;
 pub use self::installed::Installed;
 pub use self::live::Connection;
 pub use self::problem::Problem;
+pub use self::remotes::Remotes;
 pub use self::tasks::MachineTasks;
 
 use self::client::{CALL_PATIENCE_MS, known};
@@ -159,6 +162,12 @@ impl Companion {
     #[must_use]
     pub fn tasks(&self) -> &MachineTasks {
         &self.inner.tasks
+    }
+
+    /// Other machines.
+    #[must_use]
+    pub fn remotes(&self) -> Remotes {
+        Remotes::new(self.inner.client.clone())
     }
 
     /// Calls a tool on the companion's computer. Dropping the future gives the call up.

@@ -30,17 +30,29 @@ pub struct MachineTasks {
     client: Client,
     environment: Rc<RefCell<Option<MachineEnvironment>>>,
     unanswered: Rc<Unanswered>,
+    /// The key of the remote whose tasks are meant; nothing for the companion's own.
+    aim: Rc<RefCell<Option<String>>>,
 }
 
 impl MachineTasks {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, environment: Rc::default(), unanswered: Rc::default() }
+        Self { client, environment: Rc::default(), unanswered: Rc::default(), aim: Rc::default() }
     }
 
     /// The environment that the companion is, once it has said so.
     #[must_use]
     pub fn environment(&self) -> Option<MachineEnvironment> {
         self.environment.borrow().clone()
+    }
+
+    /// From now on the tasks of that remote are meant, or the companion's own.
+    pub fn aim(&self, remote: Option<String>) {
+        self.aim.replace(remote);
+        self.unanswered.take();
+    }
+
+    fn aimed(&self) -> Option<String> {
+        self.aim.borrow().clone()
     }
 
     pub(super) async fn read_environment(&self) -> Result<MachineEnvironment, Refusal> {
@@ -58,7 +70,7 @@ impl MachineTasks {
     pub async fn delegate(&self, delegation: Delegation) -> Result<TaskView, Refusal> {
         let before = self.unanswered.take().filter(|(before, _)| *before == delegation);
         let call_id = before.map_or_else(|| to_hex(&random_bytes()), |(_, call_id)| call_id);
-        let body = call(&delegation, &call_id);
+        let body = call(&delegation, &call_id, self.aimed());
         let mut pauses = RETRIES_MS.into_iter();
         loop {
             match self.client.post("/v1/tasks", &body).await {
@@ -89,9 +101,11 @@ impl MachineTasks {
     /// # Errors
     /// [`Code::TaskAuditUnavailable`] when the journal cannot be read, and [`Code::MachineUnreachable`].
     pub async fn list(&self, filter: Filter, before: Option<u64>, limit: usize) -> Result<Page, Refusal> {
+        let aim = self.aimed();
         let mut page = Page { rows: Vec::new(), next: before };
         while page.rows.len() < limit {
-            let path = list_path(filter, page.next, (limit - page.rows.len()).min(BATCH));
+            let limit = (limit - page.rows.len()).min(BATCH);
+            let path = list_path(filter, page.next, limit, aim.as_deref());
             let more = known(wire::page(&self.client.get(&path).await?))?;
             page.rows.extend(more.rows);
             // A list that does not go down would have no end.
@@ -109,13 +123,17 @@ impl MachineTasks {
     /// # Errors
     /// [`Code::TaskNotFound`], [`Code::TaskAuditUnavailable`] and [`Code::MachineUnreachable`].
     pub async fn detail(&self, position: u64) -> Result<Detail, Refusal> {
-        let answer = self.client.get(&["/v1/tasks/", &position.to_string()].concat()).await?;
+        let mut path = ["/v1/tasks/", &position.to_string()].concat();
+        if let Some(aim) = self.aimed() {
+            path.extend(["?environment=", &aim]);
+        }
+        let answer = self.client.get(&path).await?;
         known(wire::field(&answer, "detail").and_then(wire::detail))
     }
 }
 
 /// The body of a delegation.
-fn call(delegation: &Delegation, call_id: &str) -> Value {
+fn call(delegation: &Delegation, call_id: &str, aim: Option<String>) -> Value {
     let mut body = Map::new();
     body.insert("agent".to_owned(), delegation.agent.clone().into());
     body.insert("task".to_owned(), delegation.task.clone().into());
@@ -126,10 +144,13 @@ fn call(delegation: &Delegation, call_id: &str) -> Value {
     if let Some(deadline_ms) = delegation.deadline_ms {
         body.insert("deadlineMs".to_owned(), deadline_ms.into());
     }
+    if let Some(aim) = aim {
+        body.insert("environment".to_owned(), aim.into());
+    }
     body.into()
 }
 
-fn list_path(filter: Filter, before: Option<u64>, limit: usize) -> String {
+fn list_path(filter: Filter, before: Option<u64>, limit: usize, aim: Option<&str>) -> String {
     let filter = match filter {
         Filter::All => "all",
         Filter::Active => "active",
@@ -139,6 +160,9 @@ fn list_path(filter: Filter, before: Option<u64>, limit: usize) -> String {
     let mut path = ["/v1/tasks?filter=", filter, "&limit=", &limit.to_string()].concat();
     if let Some(before) = before {
         path.extend(["&before=", &before.to_string()]);
+    }
+    if let Some(aim) = aim {
+        path.extend(["&environment=", aim]);
     }
     path
 }
@@ -157,18 +181,20 @@ mod tests {
             root: Some(root),
         };
         let full = json!({"agent": "hash", "task": "abc", "callId": "c", "root": "/r", "deadlineMs": 5_000});
-        assert_eq!(call(&delegation, "c"), full);
+        assert_eq!(call(&delegation, "c", None), full);
         (delegation.deadline_ms, delegation.root) = (None, None);
-        assert_eq!(call(&delegation, "c"), json!({"agent": "hash", "task": "abc", "callId": "c"}));
+        let there = json!({"agent": "hash", "task": "abc", "callId": "c", "environment": "env_1"});
+        assert_eq!(call(&delegation, "c", Some("env_1".into())), there);
     }
 
     #[test]
     fn filters_have_the_names_that_the_wire_has() {
         for filter in [Filter::All, Filter::Active, Filter::Completed, Filter::Unsuccessful] {
             let name = serde_json::to_value(filter).unwrap();
-            let path = list_path(filter, Some(7), 50);
+            let path = list_path(filter, Some(7), 50, None);
             assert_eq!(path, format!("/v1/tasks?filter={}&limit=50&before=7", name.as_str().unwrap()));
         }
-        assert_eq!(list_path(Filter::All, None, 1), "/v1/tasks?filter=all&limit=1");
+        let path = list_path(Filter::All, None, 1, Some("env_1"));
+        assert_eq!(path, "/v1/tasks?filter=all&limit=1&environment=env_1");
     }
 }

@@ -17,6 +17,7 @@ use toolshelf_core::task::view::StaleReason;
 use toolshelf_core::task::{TaskBounds, TaskState, TaskView};
 use toolshelf_host::Reading;
 
+use super::remotes::{PairingInfo, RemoteInfo};
 use crate::tasks::{Detail, Moment, Page, Row};
 
 /// A value that was read, or the name of the field that is missing or of another kind.
@@ -103,6 +104,29 @@ pub(super) fn environment(value: &Value) -> Read<MachineEnvironment> {
         agents: list(value, "agents", agent)?,
         version: text(value, "version")?,
     })
+}
+
+/// A remote of the companion.
+pub(super) fn remote(value: &Value) -> Read<RemoteInfo> {
+    let scope = |value: &Value| value.as_str().map(str::to_owned).ok_or("scopes");
+    let said = field(value, "environment")?;
+    let tools = value.get("tools").and_then(Value::as_array).into_iter().flatten();
+    Ok(RemoteInfo {
+        key: text(value, "key")?,
+        label: text(value, "label")?,
+        address: text(value, "address")?,
+        name: text(value, "name")?,
+        state: text(value, "state")?,
+        refusal: refusal(value),
+        scopes: list(value, "scopes", scope)?,
+        environment: if said.is_null() { None } else { Some(environment(said)?) },
+        tools: tools.filter_map(|tool| maybe_text(tool, "name")).collect(),
+    })
+}
+
+/// Somebody who was paired with the companion.
+pub(super) fn pairing(value: &Value) -> Read<PairingInfo> {
+    Ok(PairingInfo { id: text(value, "id")?, name: text(value, "name")?, state: text(value, "state")? })
 }
 
 /// A refusal; nothing where the code is none of this version.

@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 pub(crate) use super::args_agents::{Definitions, Mcp, McpToken};
 pub(crate) use super::args_extensions::{Ext, Keys, Receipts, Secret};
+use super::paired_args::{EnvironmentsCommand, PairArgs, PairingsCommand, Secured};
 use super::serve::read_address;
 use super::task::Deadline;
 use crate::log::LogFormat;
@@ -149,10 +150,11 @@ pub(crate) enum Command {
     /// Serve the page, the interface for programs and live sessions on this computer
     ///
     /// Prints a link that holds the token; whoever has it can use the shelf. Programs send the token of the data folder.
-    /// Only this computer is served, and one companion at a time serves a data folder. Ctrl-C ends it. With --json the
-    /// first line is {"ok": true, "url", "tokenFile", "pid"}.
+    /// Only this computer is served unless --listen says otherwise, and one companion at a time serves a data folder.
+    /// Ctrl-C ends it. With --json the first line is {"ok": true, "url", "tokenFile", "pid"}.
     #[command(
         after_help = "Examples:\n  toolshelf serve --open\n  toolshelf --json serve --listen 127.0.0.1:0\n  \
+        toolshelf serve --listen 0.0.0.0:14800 --host studio.local\n  \
         curl -H \"authorization: Bearer $(cat ~/.local/share/toolshelf/token)\" http://127.0.0.1:14800/v1/shelf"
     )]
     Serve(Serve),
@@ -211,6 +213,22 @@ pub(crate) enum Command {
     /// What agents are shown of tools: list it, compare it with what was admitted, approve it
     #[command(subcommand)]
     Definitions(Definitions),
+    /// Make a one-time code, with which another computer or a page gets a token for this one
+    ///
+    /// Asks the companion that runs (`toolshelf serve`). The code holds for ten minutes and is used up by the first who
+    /// enters it. The token is for tasks and the shelf, never for setting this computer up.
+    #[command(after_help = "Example:\n  toolshelf pair --name laptop --expires 8h")]
+    Pair(PairArgs),
+    /// Those who were paired with this computer
+    #[command(subcommand)]
+    Pairings(PairingsCommand),
+    /// Other computers that this one was paired with
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  toolshelf environments add 'https://studio.local:14800/#pair=12345678&env=env_…&fp=…'\n  \
+        toolshelf task delegate --environment studio hash abc"
+    )]
+    Environments(EnvironmentsCommand),
     /// Answer frames on the standard input, for a parent process
     ///
     /// One JSON object a line: {"id": 1, "command": "delegate_task", "args": {...}}. Answers are lines with the same id.
@@ -252,6 +270,8 @@ pub(crate) struct Serve {
     /// Open the page in a browser
     #[arg(long)]
     pub(crate) open: bool,
+    #[command(flatten)]
+    pub(crate) secured: Secured,
     /// The form of the log on the standard error
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) log_format: LogFormat,
@@ -350,6 +370,12 @@ pub(crate) struct Delegate {
     /// How long it may take, such as 90s or 5m
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<Deadline>,
+    /// The computer that does it, by its key or name; by default this one. Files are sent along from the folder
+    #[arg(long, value_name = "KEY")]
+    pub(crate) environment: Option<String>,
+    /// The folder there that the task works in; by default the first
+    #[arg(long, value_name = "DIR", requires = "environment")]
+    pub(crate) remote_root: Option<String>,
     /// A name for this call: the same name again answers the same task
     #[arg(long, value_name = "ID")]
     pub(crate) call_id: Option<String>,

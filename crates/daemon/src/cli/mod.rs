@@ -21,6 +21,8 @@ mod mcp_clients;
 mod mcp_install;
 mod ordered;
 mod outcome;
+mod paired;
+mod paired_args;
 mod pin;
 mod pin_extension;
 mod script;
@@ -89,6 +91,9 @@ async fn execute(
         Command::Secret(command) => manage::secret(command, style).await,
         Command::Receipts(command) => manage::receipts(command, style).await,
         Command::Task { root, command } => task::run(shelf, root, command, style).await,
+        Command::Pair(pair) => paired::pair(pair, style).await,
+        Command::Pairings(command) => paired::pairings(command, style).await,
+        Command::Environments(command) => paired::environments(command, style).await,
         Command::Stdio { roots } => stdio::run(shelf, roots).await,
         Command::Mcp { roots, command } => mcp::run(shelf, roots, command, style).await,
         Command::Definitions(command) => definitions::run(shelf, command, style).await,

@@ -68,7 +68,9 @@ impl From<Code> for Exit {
             | Code::TaskAuditUnavailable
             | Code::ConfigInvalid
             | Code::ListenFailed
-            | Code::MachineUnreachable => Self::Outside,
+            | Code::MachineUnreachable
+            | Code::MachineTimeout
+            | Code::MachineClosed => Self::Outside,
             _ => Self::Refused,
         }
     }

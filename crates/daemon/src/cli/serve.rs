@@ -14,10 +14,12 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::spawn_local;
 use toolshelf_core::refusal::{Code, Refusal};
+use toolshelf_core::remote::link::RemoteAddress;
 use toolshelf_sandbox::private;
 
 use super::args::Serve;
 use super::outcome::Outcome;
+use super::paired_args::Secured;
 use crate::config::Config;
 use crate::frames::socket;
 use crate::http::App;
@@ -25,6 +27,8 @@ use crate::http::accept::{self, Stopping};
 use crate::http::guard::Hosts;
 use crate::http::handle::Handle;
 use crate::http::token::Token;
+use crate::remote::offer::Reach;
+use crate::remote::tls::ServerTls;
 use crate::service::{Service, ServiceOptions};
 use crate::settings::{self, LISTEN};
 use crate::{log, mcp, watch};
@@ -46,8 +50,11 @@ pub(super) async fn run(shelf: Option<PathBuf>, serve: Serve, as_json: bool) -> 
     let (token, token_file) = Token::of_settings(&data)?;
     log::start(serve.log_format, &[token.text()]);
     let mut ends = Ends::new().map_err(|err| failed("signals cannot be heard", &err))?;
-    let listener = listen(address(serve.listen)?).await?;
+    let asked = address(serve.listen)?;
+    let tls = tls(&serve.secured, asked, &data)?;
+    let listener = listen(asked).await?;
     let address = listener.local_addr().map_err(|err| failed("the address is not known", &err))?;
+    let names = serve.secured.names;
     let roots = roots(serve.roots, &data)?;
     let cluster = super::worker::cluster(serve.cluster, Config::load()?.cluster)?;
     let options = ServiceOptions { shelf, data_dir: Some(data.clone()), roots, cluster };
@@ -56,7 +63,10 @@ pub(super) async fn run(shelf: Option<PathBuf>, serve: Serve, as_json: bool) -> 
         tracing::warn!(error = err.to_string(), "commands in a terminal cannot reach this companion");
     }
 
-    let url = format!("http://{address}/");
+    let reach = Reach::of(address, tls.is_some(), &names, tls.as_ref().and_then(|tls| tls.fingerprint));
+    let url = format!("{}/", reach.address);
+    service.remote().reached_by(reach.clone());
+    service.remote().environments().start();
     let link = format!("{url}#token={}", encoded(token.text()));
     lock.tell(&url);
     let (stop, stopping) = Stopping::new();
@@ -64,9 +74,12 @@ pub(super) async fn run(shelf: Option<PathBuf>, serve: Serve, as_json: bool) -> 
     if let Err(err) = mcp::socket::listen(&data, handle.clone(), stopping.clone()) {
         tracing::warn!(error = err.to_string(), "agents of this computer cannot reach this companion by its socket");
     }
-    let app = App::new(handle, token, Hosts::of(address), stopping);
+    let hosts = Hosts::with(address, tls.is_some(), &[names, vec![reach.address.host]].concat());
+    let pairings = service.remote().pairings().clone();
+    let app = App::new(handle, token, hosts, pairings, stopping);
     background(&app, &service).await;
-    let serving = tokio::spawn(accept::serve(listener, app.routes(), app.stopping()));
+    let serving =
+        tokio::spawn(accept::serve(listener, app.routes(), tls.map(|tls| tls.config), app.stopping()));
 
     let token_file = token_file.as_deref();
     if as_json {
@@ -156,13 +169,37 @@ pub(super) fn read_address(text: &str) -> Result<SocketAddr, String> {
     address.map_err(|_| format!("{text:?} is no address with a port, such as {DEFAULT_LISTEN}"))
 }
 
+/// The certificate that is shown: the owner's own, or a self-signed one for whatever other computers can reach.
+fn tls(secured: &Secured, address: SocketAddr, data: &Path) -> Result<Option<ServerTls>, Refusal> {
+    if let (Some(certificate), Some(key)) = (&secured.tls_cert, &secured.tls_key) {
+        return ServerTls::own(certificate, key).map(Some);
+    }
+    if !secured.tls && address.ip().is_loopback() {
+        return Ok(None);
+    }
+    let own = ["localhost".to_owned(), address.ip().to_string()];
+    let node = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
+    let names = secured.names.iter().chain(&own).chain([&node]).filter(|name| is_host(name));
+    ServerTls::self_signed(data, &names.cloned().collect::<Vec<_>>()).map(Some)
+}
+
+/// Whether a certificate and a `Host` header can name it.
+fn is_host(name: &str) -> bool {
+    RemoteAddress::parse(&format!("https://{name}"))
+        .is_ok_and(|address| address.host == name.to_ascii_lowercase())
+        || name.parse::<std::net::IpAddr>().is_ok()
+}
+
+/// A name of this server, without a port.
+pub(super) fn read_name(text: &str) -> Result<String, String> {
+    match is_host(text) && !text.contains(':') {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err(format!("{text:?} is no name of a computer; write it without a port")),
+    }
+}
+
 async fn listen(address: SocketAddr) -> Result<TcpListener, Refusal> {
     let refused = |why: String| Err(Refusal::new(Code::ListenFailed, why));
-    if !address.ip().is_loopback() {
-        return refused(format!(
-            "{address} can be reached from other computers, which is not served yet; use {DEFAULT_LISTEN}"
-        ));
-    }
     match TcpListener::bind(address).await {
         Ok(listener) => Ok(listener),
         Err(err) if err.kind() == io::ErrorKind::AddrInUse => refused(format!(
@@ -332,10 +369,25 @@ mod tests {
         assert_eq!(encoded("a\"<#%"), "a%22%3C%23%25");
     }
 
+    #[test]
+    fn what_other_computers_can_reach_is_served_over_tls() {
+        let data = tempfile::tempdir().unwrap();
+        let of =
+            |listen: &str, secured: &Secured| tls(secured, listen.parse().unwrap(), data.path()).unwrap();
+        let usual = Secured::default();
+        assert!(of("127.0.0.1:0", &usual).is_none() && of("[::1]:0", &usual).is_none());
+        let shown = of("0.0.0.0:0", &usual).unwrap().fingerprint;
+        assert!(shown.is_some());
+        let asked = Secured { tls: true, ..Secured::default() };
+        assert_eq!(of("127.0.0.1:0", &asked).unwrap().fingerprint, shown, "there is one certificate");
+        assert_eq!(read_name("Studio.local").unwrap(), "studio.local");
+        for bad in ["", "studio.local:1", "a b", "[::1]", "https://x"] {
+            assert!(read_name(bad).is_err(), "{bad}");
+        }
+    }
+
     #[tokio::test]
-    async fn only_this_computer_is_served_and_a_taken_port_is_named() {
-        let refused = listen("0.0.0.0:0".parse().unwrap()).await.unwrap_err();
-        assert_eq!(refused.code, Code::ListenFailed);
+    async fn a_taken_port_is_named() {
         let taken = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let refused = listen(taken.local_addr().unwrap()).await.unwrap_err();
         assert!(refused.code == Code::ListenFailed && refused.why.contains("--listen"), "{refused}");

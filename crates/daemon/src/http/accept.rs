@@ -8,10 +8,13 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 /// Connections at a time; more wait until one ends.
 const CONNECTIONS_MAX: usize = 256;
@@ -45,8 +48,15 @@ impl Stopping {
     }
 }
 
-/// Serves `routes` on `listener` until `stopping` says so, and then ends all connections.
-pub(crate) async fn serve(listener: TcpListener, routes: Router, mut stopping: Stopping) {
+/// Serves `routes` on `listener`, over TLS where there is a `tls`, until `stopping` says so, and then ends all
+/// connections.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    routes: Router,
+    tls: Option<Arc<ServerConfig>>,
+    mut stopping: Stopping,
+) {
+    let acceptor = tls.map(TlsAcceptor::from);
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -60,7 +70,7 @@ pub(crate) async fn serve(listener: TcpListener, routes: Router, mut stopping: S
             Some(_) = connections.join_next() => {}
             (accepted, place) = accepted => match accepted {
                 Ok((stream, _)) => {
-                    let connection = connection(stream, routes.clone(), stopping.clone());
+                    let connection = connection(stream, acceptor.clone(), routes.clone(), stopping.clone());
                     connections.spawn(async move {
                         connection.await;
                         drop(place);
@@ -81,10 +91,32 @@ pub(crate) async fn serve(listener: TcpListener, routes: Router, mut stopping: S
     // Dropping them ends what is left.
 }
 
-async fn connection(stream: TcpStream, routes: Router, mut stopping: Stopping) {
+async fn connection(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    routes: Router,
+    mut stopping: Stopping,
+) {
     give_up_on_untaken(&stream);
     // Frames are small, and each is wanted at once.
     let _ = stream.set_nodelay(true);
+    let Some(acceptor) = acceptor else { return requests(stream, routes, stopping).await };
+    let shaken = tokio::select! {
+        shaken = timeout(HEAD_TIME, acceptor.accept(stream)) => shaken,
+        () = stopping.wait() => return,
+    };
+    match shaken {
+        Ok(Ok(stream)) => requests(stream, routes, stopping).await,
+        Ok(Err(err)) => tracing::debug!(error = err.to_string(), "a connection brought no TLS"),
+        Err(_) => tracing::debug!("a connection took too long to bring TLS"),
+    }
+}
+
+async fn requests(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    routes: Router,
+    mut stopping: Stopping,
+) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_MAX_BYTES);
     let service = TowerToHyperService::new(routes);

@@ -13,7 +13,8 @@ use toolshelf_core::live::ServerFrame;
 use super::App;
 use super::accept::Stopping;
 use super::answer::Fault;
-use crate::service::{Event, OWNER, lagged};
+use super::who::Who;
+use crate::service::{Event, lagged};
 
 /// A line for nobody is sent when nothing has happened for so long, so that both sides know that the other is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -23,14 +24,16 @@ struct Watching {
     events: broadcast::Receiver<Event>,
     stopping: Stopping,
     over: bool,
+    who: Who,
+    app: App,
     _place: OwnedSemaphorePermit,
 }
 
 /// Streams every event of the client's owner, each with the live frame of its name as data.
-pub(crate) async fn events(State(app): State<App>) -> Result<Response, Fault> {
+pub(crate) async fn events(State(app): State<App>, who: Who) -> Result<Response, Fault> {
     let place = app.places().watch()?;
-    let watching =
-        Watching { events: app.handle().events(), stopping: app.stopping(), over: false, _place: place };
+    let (events, stopping) = (app.handle().events(), app.stopping());
+    let watching = Watching { events, stopping, over: false, who, app, _place: place };
     let stream = stream::unfold(watching, |mut watching| async move {
         let frame = watching.next().await?;
         Some((sent(&frame), watching))
@@ -45,10 +48,15 @@ impl Watching {
             let event = tokio::select! {
                 event = self.events.recv() => event,
                 () = self.stopping.wait() => return None,
+                // The last that it hears.
+                refusal = self.who.ended(self.app.pairings()) => {
+                    self.over = true;
+                    return Some(ServerFrame::refused(&refusal));
+                }
             };
             match event {
                 Ok(event) => {
-                    if let Some(frame) = event.frame_for(OWNER) {
+                    if let Some(frame) = event.frame_for(&self.who.owner()) {
                         return Some(frame);
                     }
                 }

@@ -2,40 +2,55 @@
 //!
 //! A page of another origin can send requests to this computer, and by *rebinding* its name to 127.0.0.1 even read the
 //! answers. Its requests carry its own name in `Host`, and mostly in `Origin`: both are checked on every route. The token
-//! is checked on every route that reads or changes anything but the page's files.
+//! is checked on every route that reads or changes anything but the page's files; those who were paired have tokens of
+//! their own, which are good for some of the routes.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use toolshelf_core::refusal::{Code, Refusal, cut};
 
-use super::App;
+use toolshelf_core::remote::scope::Scope;
+
 use super::answer::Fault;
-use super::token::Token;
+use super::who::Who;
+use super::{App, cors};
 
 /// The names under which this server is reached, in lower case.
 #[derive(Debug, Clone)]
 pub(crate) struct Hosts {
     names: Vec<String>,
+    /// Whether any number will do, on this port: no name can be made to lead here as a number.
+    any_number: Option<u16>,
+    /// What comes before the name in an origin of this server's own pages.
+    scheme: &'static str,
 }
 
 impl Hosts {
     /// The names of a server on the loopback address `listen`.
     pub(crate) fn of(listen: SocketAddr) -> Self {
+        Self::with(listen, false, &[])
+    }
+
+    /// The names of a server on `listen`, over TLS or not, that is called by `more` names besides.
+    pub(crate) fn with(listen: SocketAddr, tls: bool, more: &[String]) -> Self {
         let port = listen.port();
+        let (scheme, usual) = if tls { ("https://", 443) } else { ("http://", 80) };
         let mut names = vec![listen.to_string()];
-        for host in ["localhost", "127.0.0.1", "[::1]"] {
+        let own = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
+        for host in own.iter().chain(more) {
             names.push(format!("{host}:{port}"));
-            if port == 80 {
+            if port == usual {
                 // The port that browsers leave out.
-                names.push(host.to_owned());
+                names.push(host.clone());
             }
         }
-        Self { names }
+        let any_number = (!listen.ip().is_loopback()).then_some(port);
+        Self { names, any_number, scheme }
     }
 
     /// # Errors
@@ -60,62 +75,80 @@ impl Hosts {
         }
     }
 
+    /// The origin of a page that is not this server's own; `None` where the request names none, or its own.
+    ///
     /// # Errors
-    /// [`Code::OriginNotAllowed`] for a request of a page of another origin.
-    pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        for origin in headers.get_all(ORIGIN) {
-            let origin = origin.to_str().unwrap_or("no text");
-            if !origin.strip_prefix("http://").is_some_and(|host| self.has(host)) {
-                let why = format!("a page of {:?} may not send requests here", cut(origin, 80));
-                return Err(Refusal::new(Code::OriginNotAllowed, why));
+    /// [`Code::OriginNotAllowed`] for what is no origin, or several.
+    pub(crate) fn foreign_origin<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h str>, Refusal> {
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let (first, second) = (origins.next(), origins.next());
+        let Some(origin) = first else { return Ok(None) };
+        match origin.to_str() {
+            Ok(origin) if second.is_none() => {
+                Ok((!origin.strip_prefix(self.scheme).is_some_and(|host| self.has(host))).then_some(origin))
             }
+            _ => Err(Refusal::new(Code::OriginNotAllowed, "the request must name one origin, or none")),
         }
-        Ok(())
     }
 
     fn has(&self, host: &str) -> bool {
+        let is_number = |port: u16| {
+            let bare = host.strip_suffix(&format!(":{port}")).unwrap_or(host);
+            let bare = bare.strip_prefix('[').and_then(|bare| bare.strip_suffix(']')).unwrap_or(bare);
+            bare != host && bare.parse::<IpAddr>().is_ok()
+        };
         self.names.iter().any(|name| name.eq_ignore_ascii_case(host))
+            || self.any_number.is_some_and(is_number)
     }
-}
-
-/// # Errors
-/// [`Code::BearerRefused`] unless the request carries the token, once.
-pub(crate) fn check_token(headers: &HeaderMap, token: &Token) -> Result<(), Refusal> {
-    if !headers.contains_key(AUTHORIZATION) {
-        return Err(Refusal::new(Code::BearerRefused, "the request has no `authorization: Bearer` header"));
-    }
-    match bearer(headers) {
-        Some(bearer) if token.is(bearer) => Ok(()),
-        _ => Err(Refusal::new(Code::BearerRefused, "the token is not the one of this companion")),
-    }
-}
-
-/// The bearer token that the request carries, once.
-pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let mut given = headers.get_all(AUTHORIZATION).iter();
-    let (first, second) = (given.next()?, given.next());
-    let (scheme, bearer) = first.to_str().ok()?.split_once(' ')?;
-    (second.is_none() && scheme.eq_ignore_ascii_case("bearer")).then(|| bearer.trim())
 }
 
 /// The first thing that happens to every request, and the last to every answer.
 pub(crate) async fn every_request(State(app): State<App>, request: Request, next: Next) -> Response {
-    let hosts = app.hosts();
-    let checked = hosts.check_host(&request).and_then(|()| hosts.check_origin(request.headers()));
-    let mut response = match checked {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => Fault::from(refusal).into_response(),
+    let checked = app.hosts().check_host(&request).and_then(|()| cors::check(&app, &request));
+    let (mut response, foreign) = match checked {
+        Ok(None) => (next.run(request).await, None),
+        Ok(Some(origin)) => match cors::preflight(&request) {
+            Some(response) => (response, Some(origin)),
+            None => (next.run(request).await, Some(origin)),
+        },
+        Err(refusal) => (Fault::from(refusal).into_response(), None),
     };
+    if let Some(origin) = foreign {
+        cors::allow(response.headers_mut(), &origin);
+    }
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }
 
-/// What comes before every route that wants the token.
+/// What comes before every route that is for who sits at this computer.
 pub(crate) async fn with_token(State(app): State<App>, request: Request, next: Next) -> Response {
-    match check_token(request.headers(), app.token()) {
+    let checked = Who::of_request(&app, request.headers()).and_then(|who| match who {
+        Who::Owner => Ok(()),
+        Who::Paired(_) => {
+            Err(Refusal::new(Code::OutsideScope, "a paired token is not for setting this computer up"))
+        }
+    });
+    match checked {
         Ok(()) => next.run(request).await,
+        Err(refusal) => Fault::from(refusal).into_response(),
+    }
+}
+
+/// What comes before a route that those who were paired may ask, too: in `scope`, or in any where there is none.
+pub(crate) async fn with_any_token(
+    app: &App,
+    scope: Option<Scope>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let who = Who::of_request(app, request.headers()).and_then(|who| who.may_in(scope).map(|()| who));
+    match who {
+        Ok(who) => {
+            request.extensions_mut().insert(who);
+            next.run(request).await
+        }
         Err(refusal) => Fault::from(refusal).into_response(),
     }
 }
@@ -174,35 +207,55 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_origins_are_refused() {
-        let hosts = Hosts::of("127.0.0.1:14800".parse().unwrap());
-        let check = |origin: &str| hosts.check_origin(request("/", &[("origin", origin)]).headers());
-        assert_eq!(check("http://127.0.0.1:14800"), Ok(()));
-        assert_eq!(check("http://localhost:14800"), Ok(()));
-        for origin in [
-            "null",
-            "https://127.0.0.1:14800",
-            "http://127.0.0.1",
-            "http://evil.example",
-            "http://localhost:1",
-            "",
-        ] {
-            assert_eq!(check(origin).unwrap_err().code, Code::OriginNotAllowed, "{origin}");
+    fn origins_of_other_pages_are_told_from_its_own() {
+        let plain = Hosts::of("127.0.0.1:14800".parse().unwrap());
+        let tls = Hosts::with("0.0.0.0:14800".parse().unwrap(), true, &["studio.local".into()]);
+        let foreign = |hosts: &Hosts, origin: &str| {
+            let headers = request("/", &[("origin", origin)]).headers().clone();
+            hosts.foreign_origin(&headers).map(|origin| origin.is_some())
+        };
+        for own in ["http://127.0.0.1:14800", "http://localhost:14800"] {
+            assert_eq!(foreign(&plain, own), Ok(false), "{own}");
+        }
+        for own in ["https://studio.local:14800", "https://192.168.1.7:14800", "https://[fe80::1]:14800"] {
+            assert_eq!(foreign(&tls, own), Ok(false), "{own}");
+        }
+        for other in ["null", "https://127.0.0.1:14800", "http://127.0.0.1", "http://evil.example", ""] {
+            assert_eq!(foreign(&plain, other), Ok(true), "{other}");
+        }
+        for other in ["http://studio.local:14800", "https://evil.example:14800", "https://192.168.1.7"] {
+            assert_eq!(foreign(&tls, other), Ok(true), "{other}");
+        }
+        let twice = [("origin", "http://localhost:14800"), ("origin", "http://localhost:14800")];
+        assert!(plain.foreign_origin(request("/", &twice).headers()).is_err());
+        let bare = request("/", &[]);
+        assert_eq!(plain.foreign_origin(bare.headers()), Ok(None));
+    }
+
+    #[test]
+    fn a_server_for_other_computers_is_named_by_its_names_and_by_numbers() {
+        let hosts = Hosts::with("0.0.0.0:14800".parse().unwrap(), true, &["studio.local".into()]);
+        let check = |host: &str| hosts.check_host(&request("/", &[("host", host)])).is_ok();
+        for own in ["studio.local:14800", "Studio.Local:14800", "192.168.1.7:14800", "[fe80::1]:14800"] {
+            assert!(check(own), "{own}");
+        }
+        for other in
+            ["evil.example:14800", "studio.local", "192.168.1.7", "192.168.1.7:1", "1.2.3.4.example:14800"]
+        {
+            assert!(!check(other), "{other}");
         }
     }
 
     #[test]
-    fn the_token_is_wanted_whole_and_once() {
-        let token = Token::of_text("0123456789abcdef").unwrap();
-        let check = |headers: &[(&str, &str)]| check_token(request("/", headers).headers(), &token).is_ok();
+    fn a_request_carries_one_token() {
+        use super::super::who::bearer;
+        let of = |headers: &[(&str, &str)]| bearer(request("/", headers).headers()).map(str::to_owned).ok();
         let right = ("authorization", "Bearer 0123456789abcdef");
-        assert!(check(&[right]));
-        assert!(check(&[("authorization", "bearer  0123456789abcdef")]));
-        for wrong in
-            ["0123456789abcdef", "Bearer 0123456789abcde", "Bearer", "Bearer ", "Basic 0123456789abcdef"]
-        {
-            assert!(!check(&[("authorization", wrong)]), "{wrong}");
+        assert_eq!(of(&[right]).as_deref(), Some("0123456789abcdef"));
+        assert_eq!(of(&[("authorization", "bearer  0123456789abcdef")]).as_deref(), Some("0123456789abcdef"));
+        for wrong in ["0123456789abcdef", "Bearer", "Basic 0123456789abcdef"] {
+            assert_eq!(of(&[("authorization", wrong)]), None, "{wrong}");
         }
-        assert!(!check(&[]) && !check(&[right, right]));
+        assert!(of(&[]).is_none() && of(&[right, right]).is_none());
     }
 }

@@ -99,6 +99,14 @@ impl Handle {
         if to_the_end { self.order(work).await? } else { self.ask(work).await? }
     }
 
+    /// A command for who sits at this computer ([`Service::admin`]), which runs to its end.
+    ///
+    /// # Errors
+    /// What the command says, and as [`ask`](Self::ask).
+    pub(crate) async fn admin(&self, name: &'static str, args: Map<String, Value>) -> Result<Value, Refusal> {
+        self.order(async move |service: Service| service.admin(name, &args).await).await?
+    }
+
     /// A job that cannot be sent is dropped, and with it the place for its answer, which tells whoever waits.
     fn send(&self, job: Job) {
         let _ = self.jobs.send(job);

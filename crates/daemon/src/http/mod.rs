@@ -5,6 +5,9 @@
 //! | [`accept`] | connections: how many, how long |
 //! | [`guard`] | who gets in |
 //! | [`token`] | what they show |
+//! | [`who`] | whom that makes them |
+//! | `cors` | pages of other origins |
+//! | `remote` | routes of pairing |
 //! | `routes` | every route, in one table |
 //! | [`answer`] | bodies, JSON, refusals with a status |
 //! | `status` | the one table from refusal codes to statuses |
@@ -20,6 +23,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod answer;
+mod cors;
 mod events;
 mod definitions;
 mod extensions;
@@ -30,9 +34,11 @@ mod look;
 pub(crate) mod metrics;
 pub(crate) mod page;
 mod problem;
+mod remote;
 mod routes;
 mod status;
 pub(crate) mod token;
+pub(crate) mod who;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,6 +58,7 @@ use metrics::Metrics;
 use token::Token;
 
 use crate::mcp::http::Endpoint;
+use crate::remote::pairings::Pairings;
 
 /// Live sessions and streams of events at a time.
 pub(crate) const SESSIONS_MAX: usize = 64;
@@ -73,15 +80,26 @@ struct Inner {
     hosts: Hosts,
     metrics: Metrics,
     places: Places,
+    pairings: Pairings,
     stopping: Stopping,
     mcp: Endpoint,
 }
 
 impl App {
-    pub(crate) fn new(handle: Handle, token: Token, hosts: Hosts, stopping: Stopping) -> Self {
+    pub(crate) fn new(
+        handle: Handle,
+        token: Token,
+        hosts: Hosts,
+        pairings: Pairings,
+        stopping: Stopping,
+    ) -> Self {
         let (metrics, places) = (Metrics::new(), Places::new());
         let mcp = Endpoint::new(&handle, stopping.clone());
-        Self { inner: Arc::new(Inner { handle, token, hosts, metrics, places, stopping, mcp }) }
+        Self { inner: Arc::new(Inner { handle, token, hosts, metrics, places, pairings, stopping, mcp }) }
+    }
+
+    pub(crate) fn pairings(&self) -> &Pairings {
+        &self.inner.pairings
     }
 
     pub(crate) fn handle(&self) -> &Handle {

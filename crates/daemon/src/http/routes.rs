@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Router, extract::rejection::QueryRejection};
@@ -12,13 +12,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolshelf_core::live::CallOrigin;
 use toolshelf_core::refusal::{Code, Refusal, cut};
+use toolshelf_core::remote::scope::Scope;
 use toolshelf_core::task::listing::Filter;
 
 use super::answer::{Answered, Fault, invalid, object};
 use super::metrics::{MEDIA_TYPE, Now};
-use super::{App, definitions, events, extensions as ext, facts, guard, look, page};
+use super::who::Who;
+use super::{App, cors, definitions, events, extensions as ext, facts, guard, look, page, remote};
+use crate::remote::channel;
 use crate::{live, mcp};
-use crate::service::{OWNER, Session};
 
 /// The description of all routes.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -27,41 +29,74 @@ const OPENAPI: &str = include_str!("openapi.json");
 struct Route {
     method: &'static str,
     path: &'static str,
-    /// Whether the token is not asked for here; a live session asks for it itself.
-    open: bool,
+    /// Whose token is asked for.
+    for_whom: ForWhom,
     handler: fn() -> MethodRouter<App>,
 }
 
+/// Whose token a route asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ForWhom {
+    /// Nobody's; a live session asks for it itself.
+    Anybody,
+    /// That of this computer.
+    Owner,
+    /// That, or one that was paired and has this scope.
+    Paired(Option<Scope>),
+}
+
 const fn open(method: &'static str, path: &'static str, handler: fn() -> MethodRouter<App>) -> Route {
-    Route { method, path, open: true, handler }
+    Route { method, path, for_whom: ForWhom::Anybody, handler }
 }
 
 const fn closed(method: &'static str, path: &'static str, handler: fn() -> MethodRouter<App>) -> Route {
-    Route { method, path, open: false, handler }
+    Route { method, path, for_whom: ForWhom::Owner, handler }
 }
+
+const fn shared(
+    method: &'static str,
+    path: &'static str,
+    scope: Option<Scope>,
+    handler: fn() -> MethodRouter<App>,
+) -> Route {
+    Route { method, path, for_whom: ForWhom::Paired(scope), handler }
+}
+
+const TASKS: Option<Scope> = Some(Scope::Tasks);
+const SHELF: Option<Scope> = Some(Scope::Shelf);
 
 const ROUTES: &[Route] = &[
     open("get", "/healthz", || get(health)),
     open("get", "/v1/openapi.json", || get(description)),
     open("get", "/live", || get(live::upgrade)),
+    open("get", "/channel", || get(channel::upgrade)),
+    open("post", cors::PAIR, || post(remote::pair)),
+    closed("get", "/v1/pairings", || get(remote::pairings)),
+    closed("post", "/v1/pairings", || post(remote::offer)),
+    closed("post", "/v1/pairings/{id}/revoke", || post(remote::revoke)),
+    closed("get", "/v1/environments", || get(remote::environments)),
+    closed("post", "/v1/environments", || post(remote::add)),
+    closed("post", "/v1/environments/{key}/remove", || post(remote::remove)),
+    closed("post", "/v1/environments/{key}/revoke", || post(remote::revoke_there)),
+    closed("post", "/v1/environments/{key}/retry", || post(remote::retry)),
     closed("get", "/metrics", || get(metrics)),
-    closed("get", "/v1/environment", || get(environment)),
+    shared("get", "/v1/environment", None, || get(environment)),
+    shared("get", "/v1/shelf", SHELF, || get(shelf)),
+    shared("post", "/v1/shelf/tools/{id}/call", SHELF, || post(call)),
+    shared("get", "/api/extensions", SHELF, || get(inventory)),
+    shared("post", "/v1/commands/{name}", None, || post(command)),
+    shared("post", "/v1/tasks", TASKS, || post(delegate)),
+    shared("get", "/v1/tasks", TASKS, || get(tasks)),
+    shared("get", "/v1/tasks/{position}", TASKS, || get(task)),
+    shared("post", "/v1/tasks/status", TASKS, || post(status)),
+    shared("post", "/v1/tasks/cancel", TASKS, || post(cancel)),
+    shared("get", "/v1/events", None, || get(events::events)),
     closed("get", "/v1/cluster", || get(cluster)),
-    closed("get", "/v1/shelf", || get(shelf)),
-    closed("post", "/v1/shelf/tools/{id}/call", || post(call)),
-    closed("get", "/api/extensions", || get(inventory)),
-    closed("post", "/v1/commands/{name}", || post(command)),
-    closed("post", "/v1/tasks", || post(delegate)),
-    closed("get", "/v1/tasks", || get(tasks)),
-    closed("get", "/v1/tasks/{position}", || get(task)),
-    closed("post", "/v1/tasks/status", || post(status)),
-    closed("post", "/v1/tasks/cancel", || post(cancel)),
     open("get", "/mcp", || get(mcp::http::serve)),
     open("post", "/mcp", || post(mcp::http::serve)),
     open("delete", "/mcp", || delete(mcp::http::serve)),
     closed("get", "/v1/definitions", || get(definitions::list)),
     closed("post", "/v1/definitions/approve", || post(definitions::approve)),
-    closed("get", "/v1/events", || get(events::events)),
     closed("get", "/v1/extensions", || get(ext::list)),
     closed("post", "/v1/extensions/register", || post(look::register)),
     closed("post", "/v1/extensions/install-from-registry", || post(ext::install_from_registry)),
@@ -94,11 +129,20 @@ const ROUTES: &[Route] = &[
 /// The routes, and the page for all else.
 pub(super) fn router(app: &App) -> Router<App> {
     let mut router = Router::new();
-    for Route { method, path, open, handler } in ROUTES {
+    for Route { method, path, for_whom, handler } in ROUTES {
         let handler = handler();
         debug_assert!(["get", "post", "put", "delete"].contains(method), "{path}");
-        let with_token = from_fn_with_state(app.clone(), guard::with_token);
-        router = router.route(path, if *open { handler } else { handler.route_layer(with_token) });
+        let handler = match *for_whom {
+            ForWhom::Anybody => handler,
+            ForWhom::Owner => handler.route_layer(from_fn_with_state(app.clone(), guard::with_token)),
+            ForWhom::Paired(scope) => {
+                let layer = move |State(app): State<App>, request: Request, next: Next| async move {
+                    guard::with_any_token(&app, scope, request, next).await
+                };
+                handler.route_layer(from_fn_with_state(app.clone(), layer))
+            }
+        };
+        router = router.route(path, handler);
     }
     router.method_not_allowed_fallback(wrong_method).fallback(page::page)
 }
@@ -119,19 +163,19 @@ async fn description() -> Response {
 
 async fn metrics(State(app): State<App>) -> Result<Response, Fault> {
     let gate = app.handle().ask(async |service| service.shelf().stats()).await?;
-    let environment = ask(&app, "environment", Map::new()).await;
+    let environment = ask(&app, "environment", Map::new(), &Who::Owner).await;
     let active_tasks =
         environment.ok().and_then(|value| value["environment"]["active"].as_i64()).unwrap_or(0);
     let text = app.metrics().text(&Now { gate, active_tasks, sessions: app.places().watching() });
     Ok(([(CONTENT_TYPE, MEDIA_TYPE)], text).into_response())
 }
 
-async fn environment(State(app): State<App>) -> Answered {
-    answered(&app, "environment", Map::new()).await
+async fn environment(State(app): State<App>, who: Who) -> Answered {
+    answered(&app, "environment", Map::new(), &who).await
 }
 
-async fn cluster(State(app): State<App>) -> Answered {
-    answered(&app, "cluster", Map::new()).await
+async fn cluster(State(app): State<App>, who: Who) -> Answered {
+    answered(&app, "cluster", Map::new(), &who).await
 }
 
 /// The very value that `toolshelf --json list` prints.
@@ -152,28 +196,29 @@ async fn call(State(app): State<App>, Path(id): Path<String>, request: Request) 
     Ok(Json(json!(answer)))
 }
 
-async fn inventory(State(app): State<App>) -> Answered {
-    answered(&app, "list_extensions", Map::new()).await
+async fn inventory(State(app): State<App>, who: Who) -> Answered {
+    answered(&app, "list_extensions", Map::new(), &who).await
 }
 
-async fn command(State(app): State<App>, Path(name): Path<String>, request: Request) -> Answered {
+async fn command(State(app): State<App>, Path(name): Path<String>, who: Who, request: Request) -> Answered {
+    who.may(&name)?;
     let args = object(request).await?;
-    answered(&app, &name, args).await
+    answered(&app, &name, args, &who).await
 }
 
-async fn delegate(State(app): State<App>, request: Request) -> Answered {
+async fn delegate(State(app): State<App>, who: Who, request: Request) -> Answered {
     let args = object(request).await?;
-    answered(&app, "delegate_task", args).await
+    answered(&app, "delegate_task", args, &who).await
 }
 
-async fn status(State(app): State<App>, request: Request) -> Answered {
+async fn status(State(app): State<App>, who: Who, request: Request) -> Answered {
     let args = object(request).await?;
-    answered(&app, "task_status", args).await
+    answered(&app, "task_status", args, &who).await
 }
 
-async fn cancel(State(app): State<App>, request: Request) -> Answered {
+async fn cancel(State(app): State<App>, who: Who, request: Request) -> Answered {
     let args = object(request).await?;
-    answered(&app, "cancel_task", args).await
+    answered(&app, "cancel_task", args, &who).await
 }
 
 /// Which tasks are listed.
@@ -184,38 +229,62 @@ struct Listing {
     filter: Option<Filter>,
     before: Option<u64>,
     limit: Option<u64>,
+    environment: Option<String>,
 }
 
-async fn tasks(State(app): State<App>, listing: Result<Query<Listing>, QueryRejection>) -> Answered {
-    let Query(listing) = listing.map_err(|err| {
-        let why = format!("the query is not understood: {}", cut(&err.body_text(), 120));
-        Refusal::new(Code::InvalidArgument, why)
-    })?;
+async fn tasks(
+    State(app): State<App>,
+    who: Who,
+    listing: Result<Query<Listing>, QueryRejection>,
+) -> Answered {
+    let Query(listing) = listing.map_err(not_understood)?;
     let Listing { environment, filter, before, limit } = listing;
     let given = [
         ("environment", environment.map(Value::from)),
         ("filter", filter.map(|filter| json!(filter))),
         ("before", before.map(Value::from)),
         ("limit", limit.map(Value::from)),
+        ("environment", environment.map(Value::from)),
     ];
-    let args = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-    answered(&app, "list_tasks", args).await
+    answered(&app, "list_tasks", given_of(given), &who).await
 }
 
-async fn task(State(app): State<App>, Path(position): Path<String>) -> Answered {
+/// The arguments that are given.
+fn given_of<const N: usize>(given: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+fn not_understood(err: QueryRejection) -> Refusal {
+    let why = format!("the query is not understood: {}", cut(&err.body_text(), 120));
+    Refusal::new(Code::InvalidArgument, why)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfEnvironment {
+    environment: Option<String>,
+}
+
+async fn task(
+    State(app): State<App>,
+    Path(position): Path<String>,
+    who: Who,
+    of: Result<Query<OfEnvironment>, QueryRejection>,
+) -> Answered {
+    let Query(OfEnvironment { environment }) = of.map_err(not_understood)?;
     let position: u64 = position.parse().map_err(|_| {
         Refusal::new(Code::InvalidArgument, format!("{:?} is no position of a task", cut(&position, 40)))
     })?;
-    answered(&app, "task_detail", Map::from_iter([("position".to_owned(), position.into())])).await
+    let given = [("position", Some(position.into())), ("environment", environment.map(Value::from))];
+    answered(&app, "task_detail", given_of(given), &who).await
 }
 
-async fn answered(app: &App, name: &str, args: Map<String, Value>) -> Answered {
-    Ok(Json(ask(app, name, args).await?))
+async fn answered(app: &App, name: &str, args: Map<String, Value>, who: &Who) -> Answered {
+    Ok(Json(ask(app, name, args, who).await?))
 }
 
-async fn ask(app: &App, name: &str, args: Map<String, Value>) -> Result<Value, Refusal> {
-    let session = Session { owner: OWNER.to_owned(), from: CallOrigin::Http };
-    app.handle().command(name.to_owned(), args, session).await
+async fn ask(app: &App, name: &str, args: Map<String, Value>, who: &Who) -> Result<Value, Refusal> {
+    app.handle().command(name.to_owned(), args, who.session(CallOrigin::Http)).await
 }
 
 #[cfg(test)]
@@ -235,7 +304,9 @@ mod tests {
                 described.insert((path.clone(), method.clone(), open));
             }
         }
-        let routes = ROUTES.iter().map(|route| (route.path.to_owned(), route.method.to_owned(), route.open));
+        let routes = ROUTES.iter().map(|route| {
+            (route.path.to_owned(), route.method.to_owned(), route.for_whom == ForWhom::Anybody)
+        });
         // The page is described, but is no row: it answers what no row does.
         let page = ("/".to_owned(), "get".to_owned(), true);
         assert_eq!(described, routes.chain([page]).collect());

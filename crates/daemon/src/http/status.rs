@@ -99,6 +99,20 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | C::CancelFailed
         | C::ConfigInvalid
         | C::ListenFailed => StatusCode::INTERNAL_SERVER_ERROR,
+        // Between machines.
+        C::EnvironmentNotPaired
+        | C::PairingRevoked
+        | C::PairingExpired
+        | C::PairingCodeRefused
+        | C::OutsideScope => StatusCode::FORBIDDEN,
+        C::UnknownEnvironment => StatusCode::NOT_FOUND,
+        C::PairingListUnreadable => StatusCode::INTERNAL_SERVER_ERROR,
+        C::UnknownField => StatusCode::BAD_REQUEST,
+        C::BoundsMismatch | C::UnattributedCall => StatusCode::CONFLICT,
+        C::MachineTimeout => StatusCode::GATEWAY_TIMEOUT,
+        C::MachineClosed => StatusCode::SERVICE_UNAVAILABLE,
+        C::MachineUntrusted => StatusCode::BAD_GATEWAY,
+        C::FileMismatch => StatusCode::UNPROCESSABLE_ENTITY,
     }
 }
 

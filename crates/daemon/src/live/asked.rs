@@ -6,10 +6,16 @@ use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::resolver::{Intent, resolve, words};
 
 use crate::http::handle::Handle;
-use crate::service::{OWNER, Session};
+use crate::http::who::Who;
 
 /// Words are answered with words. A call that they lead to is told of in a `tool` frame, as every call is.
-pub(super) async fn text(handle: Handle, text: String, tools: Vec<Value>, session: u64) -> ServerFrame {
+pub(super) async fn text(
+    handle: Handle,
+    text: String,
+    tools: Vec<Value>,
+    session: u64,
+    who: Who,
+) -> ServerFrame {
     let text = match resolve(&text, &tools) {
         Intent::List => words::list(&tools),
         Intent::Help => words::help(&tools),
@@ -19,7 +25,11 @@ pub(super) async fn text(handle: Handle, text: String, tools: Vec<Value>, sessio
             let call = async move |service: crate::service::Service| {
                 service.call_tool_in(&id, &args, CallOrigin::Live, Some(session)).await
             };
-            match handle.ask(call).await.and_then(|result| result) {
+            let result = match who.may(&tool) {
+                Ok(()) => handle.ask(call).await.and_then(|result| result),
+                Err(refusal) => Err(refusal),
+            };
+            match result {
                 Ok(answer) => words::answered(&answer),
                 Err(refusal) => words::refused(&tool, &refusal),
             }
@@ -34,9 +44,13 @@ pub(super) async fn call(
     call_id: String,
     name: String,
     args: Map<String, Value>,
+    who: Who,
 ) -> ServerFrame {
-    let session = Session { owner: OWNER.to_owned(), from: CallOrigin::Live };
-    let result = handle.command(name, args, session).await.unwrap_or_else(|refusal| json!(refusal));
+    let result = match who.may(&name) {
+        Ok(()) => handle.command(name, args, who.session(CallOrigin::Live)).await,
+        Err(refusal) => Err(refusal),
+    };
+    let result = result.unwrap_or_else(|refusal| json!(refusal));
     ServerFrame::Result { call_id, result }
 }
 

@@ -13,7 +13,7 @@ mod session;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use toolshelf_core::live::LIVE_FRAME_MAX_BYTES;
 use toolshelf_core::refusal::Code;
@@ -28,12 +28,15 @@ const READ_MAX_BYTES: usize = 2 * LIVE_FRAME_MAX_BYTES;
 /// Takes a WebSocket.
 pub(crate) async fn upgrade(
     State(app): State<App>,
+    headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Fault> {
     let upgrade = upgrade.map_err(|err| {
         let why = format!("`/live` is a WebSocket: {}", err.body_text());
         Fault::with_status(StatusCode::UPGRADE_REQUIRED, Code::InvalidFrame, why)
     })?;
+    // The guard has let it through; a token of another page is not good here.
+    let origin = app.hosts().foreign_origin(&headers)?.map(str::to_owned);
     let upgrade = upgrade.max_message_size(READ_MAX_BYTES).max_frame_size(READ_MAX_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| session::serve(app, socket)))
+    Ok(upgrade.on_upgrade(move |socket| session::serve(app, socket, origin)))
 }

@@ -3,6 +3,7 @@
 //! Nothing is queued for a client. While it does not read, nothing is taken from the events, and when too many of those
 //! have passed it is told so and let go.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ use super::asked;
 use super::provider::bridge::{Bridge, Out};
 use super::provider::settings::LiveSettings;
 use crate::http::App;
-use crate::service::{Event, OWNER, lagged};
+use crate::http::who::Who;
+use crate::service::{Event, lagged};
 
 /// Frames that are being answered in one session; while there are so many, no more are read.
 const ASKED_MAX: usize = 16;
@@ -50,6 +52,7 @@ enum End {
 /// A session that is ready.
 struct Session {
     app: App,
+    who: Who,
     events: broadcast::Receiver<Event>,
     /// The declarations that hold in this session.
     tools: Vec<Value>,
@@ -64,8 +67,8 @@ struct Session {
 }
 
 /// Serves a connection to its end.
-pub(super) async fn serve(app: App, mut socket: WebSocket) {
-    let end = match greeted(&app, &mut socket).await {
+pub(super) async fn serve(app: App, mut socket: WebSocket, origin: Option<String>) {
+    let end = match greeted(&app, &mut socket, origin.as_deref()).await {
         Ok(mut session) => session.talk(&mut socket).await,
         Err(end) => end,
     };
@@ -73,7 +76,7 @@ pub(super) async fn serve(app: App, mut socket: WebSocket) {
 }
 
 /// Waits for hello, and says that the session is ready.
-async fn greeted(app: &App, socket: &mut WebSocket) -> Result<Session, End> {
+async fn greeted(app: &App, socket: &mut WebSocket, origin: Option<&str>) -> Result<Session, End> {
     let greeting = app.places().greet().map_err(End::Refused)?;
     let mut stopping = app.stopping();
     let hello = tokio::select! {
@@ -84,10 +87,7 @@ async fn greeted(app: &App, socket: &mut WebSocket) -> Result<Session, End> {
         let why = format!("no hello was said within {LIVE_HELLO_MS} ms");
         Err(End::Refused(Refusal::new(Code::ExecutorUnauthenticated, why)))
     })?;
-    if !app.token().is(&bearer) {
-        let why = "the token is not the one of this companion";
-        return Err(End::Refused(Refusal::new(Code::BearerRefused, why)));
-    }
+    let who = Who::of(app, &bearer, origin).map_err(End::Refused)?;
     let place = app.places().watch().map_err(End::Refused)?;
     drop(greeting);
     // What happens while the declarations are read is told after them.
@@ -105,7 +105,7 @@ async fn greeted(app: &App, socket: &mut WebSocket) -> Result<Session, End> {
     };
     send(socket, &ready).await?;
     let answers = FuturesUnordered::new();
-    Ok(Session { app: app.clone(), events, tools, answers, number, provider, bridge: None, _place: place })
+    Ok(Session { app: app.clone(), who, events, tools, answers, number, provider, bridge: None, _place: place })
 }
 
 const END_OF_COMPANION: End = End::Closed(close_code::AWAY, "the companion stops");
@@ -131,6 +131,8 @@ async fn hello(socket: &mut WebSocket) -> Result<String, End> {
 impl Session {
     async fn talk(&mut self, socket: &mut WebSocket) -> End {
         let mut stopping = self.app.stopping();
+        let (who, pairings) = (self.who.clone(), self.app.pairings().clone());
+        let mut over = pin!(who.ended(&pairings));
         let mut pings = interval(PING);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -138,6 +140,7 @@ impl Session {
                 // In this order: a call is told of before its answer, because it was told of first.
                 biased;
                 () = stopping.wait() => Err(END_OF_COMPANION),
+                refusal = over.as_mut() => Err(End::Refused(refusal)),
                 event = self.events.recv() => self.tell(event, socket).await,
                 Some(frame) = self.answers.next() => send(socket, &frame).await,
                 out = next_of(&mut self.bridge) => match out {
@@ -168,7 +171,7 @@ impl Session {
                 bridge.tools(tools);
             }
         }
-        match event.frame_for(OWNER) {
+        match event.frame_for(&self.who.owner()) {
             Some(frame) => send(socket, &frame).await,
             None => Ok(()),
         }
@@ -193,11 +196,17 @@ impl Session {
             }
             Ok(ClientFrame::Text { text }) => {
                 let (handle, tools) = (self.app.handle().clone(), self.tools.clone());
-                self.answers.push(Box::pin(asked::text(handle, text, tools, self.number)));
+                self.answers.push(Box::pin(asked::text(handle, text, tools, self.number, self.who.clone())));
                 Ok(())
             }
             Ok(ClientFrame::Call { call_id, name, args }) => {
-                self.answers.push(Box::pin(asked::call(self.app.handle().clone(), call_id, name, args)));
+                self.answers.push(Box::pin(asked::call(
+                    self.app.handle().clone(),
+                    call_id,
+                    name,
+                    args,
+                    self.who.clone(),
+                )));
                 Ok(())
             }
             // A script has answered before it can be cancelled.

@@ -66,6 +66,7 @@ const SHUT_DOWN_POLL: Duration = Duration::from_millis(10);
 pub(crate) const LIST_MAX: usize = 500;
 
 /// What a machine's tasks need.
+#[derive(Clone)]
 pub(crate) struct MachineOptions {
     /// The folder of keys and lives.
     pub(crate) data_dir: PathBuf,
@@ -105,8 +106,25 @@ impl Machine {
         Self::open_with(options, Supervisor::this()).await
     }
 
+    /// The tasks that other machines give to this one: the same folders, agents and tools, in places and a journal of
+    /// their own.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) async fn open_for_others(options: MachineOptions) -> Result<Self, Refusal> {
+        Self::open_as(Placement::Remote, options, Supervisor::this()).await
+    }
+
     /// The same, where another program than this one looks after agents.
     async fn open_with(options: MachineOptions, supervisor: Supervisor) -> Result<Self, Refusal> {
+        Self::open_as(Placement::Machine, options, supervisor).await
+    }
+
+    async fn open_as(
+        placement: Placement,
+        options: MachineOptions,
+        supervisor: Supervisor,
+    ) -> Result<Self, Refusal> {
         let MachineOptions { data_dir, roots, agents, shelf, on_call, on_update } = options;
         // A shelf that cannot be read has no tools; that shows where it is listed.
         for reading in shelf.read().await.unwrap_or_default() {
@@ -116,7 +134,7 @@ impl Machine {
         }
         let sealer = FileSealer::open(&data_dir)?;
         let id = sealer.host_id();
-        let (environment, instance) = (format!("env_{id}"), format!("machine-{id}"));
+        let (environment, instance) = (format!("env_{id}"), format!("{placement}-{id}"));
         let life = ProcessLife::begin(&data_dir)?;
         let roots = MachineRoots::new(&roots, &environment)?;
         let key_epoch = sealer.epoch().to_owned();
@@ -127,7 +145,8 @@ impl Machine {
         let looked_after = Rc::clone(&watched);
         let platform = MachinePlatform { sealer, journal, executor, clock, life, roots, watched };
         let scrub = Rc::new(|text: &str| redact(text).into_owned());
-        let config = TaskHostConfig::machine(environment, instance, PROJECT.to_owned(), scrub);
+        let machine = TaskHostConfig::machine(environment, instance, PROJECT.to_owned(), scrub);
+        let config = TaskHostConfig { placement, ..machine };
         let host = TaskHost::new(config, platform);
         let inner = Rc::new_cyclic(|inner| {
             let looking = tokio::task::spawn_local(look(looked_after, Weak::clone(inner)));
@@ -145,14 +164,24 @@ impl Machine {
         };
         MachineEnvironment {
             key: self.host().config().environment.clone(),
-            placement: Placement::Machine,
+            placement: self.host().config().placement,
             label: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            bounds: Placement::Machine.bounds(),
+            bounds: self.host().config().placement.bounds(),
             active: self.host().active_tasks(),
             roots: self.platform().roots.listed(),
             agents: self.platform().executor.agents().iter().map(agent).collect(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
+    }
+
+    /// The environment's key.
+    pub(crate) fn key(&self) -> &str {
+        &self.host().config().environment
+    }
+
+    /// The folders that tasks can work in.
+    pub(crate) fn roots(&self) -> &MachineRoots {
+        &self.platform().roots
     }
 
     /// Calls one of the [`TASK_TOOLS`](toolshelf_host::task_host::TASK_TOOLS).

@@ -132,6 +132,21 @@ impl MachineRoots {
         })
     }
 
+    /// The bytes of a file of `root` that has `most` at most.
+    ///
+    /// # Errors
+    /// What [`folder`](Self::folder) and [`file_in_root`] say, and [`Code::FileUnavailable`].
+    pub(crate) async fn read_within(
+        &self,
+        root: &RootDescriptor,
+        path: &str,
+        most: usize,
+    ) -> Result<Vec<u8>, Refusal> {
+        let path = file_path(path)?;
+        let read = in_folder(self.folder(root)?, path.clone(), move |folder, path| folder.read(path, most));
+        read.await.map_err(|fault| file_unavailable(&path, &fault))
+    }
+
     /// Writes a file of `root`, whole or not at all.
     ///
     /// # Errors

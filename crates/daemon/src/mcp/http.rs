@@ -21,8 +21,9 @@ use super::who::Who;
 use crate::http::App;
 use crate::http::accept::Stopping;
 use crate::http::answer::{BODY_MAX_BYTES, Fault, whole};
-use crate::http::guard;
+
 use crate::http::handle::Handle;
+use crate::http::who::{Who as Asker, bearer};
 
 /// The header that names a session.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -130,10 +131,13 @@ pub(crate) async fn serve(State(app): State<App>, request: Request) -> Result<Re
 
 /// Whose token the request carries.
 async fn who(app: &App, headers: &HeaderMap) -> Result<Who, Refusal> {
-    let refused = match guard::check_token(headers, app.token()) {
-        Ok(()) => return Ok(Who::local()),
+    let refused = match Asker::of_request(app, headers) {
+        Ok(Asker::Owner) => return Ok(Who::local()),
+        Ok(Asker::Paired(_)) => {
+            return Err(Refusal::new(Code::OutsideScope, "a paired token is not for agents; make one with `toolshelf mcp token add`"));
+        }
         Err(refused) => refused,
     };
-    let Some(bearer) = guard::bearer(headers).map(str::to_owned) else { return Err(refused) };
+    let bearer = bearer(headers)?.to_owned();
     app.handle().ask(async move |service| service.desk().tokens.who(&bearer)).await??.ok_or(refused)
 }

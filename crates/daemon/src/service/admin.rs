@@ -121,6 +121,7 @@ impl Service {
     /// | `secret.move-key {to: "keyring" or "file"}` | `{ok, from, to}` |
     /// | `receipts.list {limit?, extension?}` | `{ok, public_key, receipts}` |
     /// | `definitions.list`, `definitions.approve {names}` | `{ok, definitions}`, `{ok, approved}` |
+    /// | `pairings.…`, `environments.…` | as [`Remote::admin`](crate::remote::Remote::admin) lists them |
     ///
     /// # Errors
     /// The refusal of what was asked for.
@@ -129,6 +130,10 @@ impl Service {
             "definitions.list" => return self.definitions().await,
             "definitions.approve" => return self.approve_definitions(args).await,
             _ => {}
+        }
+        let machine = self.machine().environment();
+        if let Some(answer) = self.remote().admin(name, args, &machine.key, &machine.label).await {
+            return answer;
         }
         let host = self.extensions()?;
         if name == "ext.invoke" {

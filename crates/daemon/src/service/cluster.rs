@@ -6,7 +6,7 @@ use toolshelf_core::task::listing::Filter;
 use toolshelf_host::{Caller, Wish};
 
 use super::commands::{LISTED, LISTED_MAX, read};
-use super::{Service, Session};
+use super::{OWNER, Service, Session};
 use crate::cluster::{CLUSTER, Cluster};
 
 /// What a caller of `delegate_task` says beside the task itself.
@@ -43,6 +43,10 @@ impl Service {
         args: &Map<String, Value>,
         session: &Session,
     ) -> Option<Result<Value, Refusal>> {
+        if session.owner != OWNER {
+            // A token of another machine is good for this one alone.
+            return None;
+        }
         let named = args.get("environment").and_then(Value::as_str);
         let Some(cluster) = &self.inner.cluster else {
             let meant = name == CLUSTER || named == Some(CLUSTER);

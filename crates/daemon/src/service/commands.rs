@@ -13,6 +13,8 @@ use toolshelf_core::task::listing::Filter;
 use toolshelf_host::{Caller, Wish};
 
 use super::{Service, Session};
+use crate::machine::Machine;
+use crate::remote::route::{self, Place};
 
 /// The key of an argument whose bytes are given in base64.
 const BASE64: &str = "base64";
@@ -54,12 +56,14 @@ impl Service {
     /// |---|---|
     /// | `list_extensions` | the inventory |
     /// | `call_extension {name, …}` | the tool's answer |
-    /// | `delegate_task {agent, task, callId, root?, deadlineMs?}` | `{ok, task, existing}` |
+    /// | `delegate_task {agent, task, callId, root?, deadlineMs?, environment?}` | `{ok, task, existing}` |
     /// | `task_status {address}` | `{ok, task}` |
     /// | `cancel_task {address}` | `{ok, state, observed}` |
-    /// | `list_tasks {filter?, before?, limit?}` | `{ok, rows, next}` |
-    /// | `task_detail {position}` | `{ok, detail}` |
-    /// | `environment` | `{ok, environment}` |
+    /// | `list_tasks {filter?, before?, limit?, environment?}` | `{ok, rows, next}` |
+    /// | `task_detail {position, environment?}` | `{ok, detail}` |
+    /// | `environment {environment?}` | `{ok, environment}` |
+    ///
+    /// `environment` is the key of a remote that was paired; without it, this computer is meant.
     ///
     /// # Errors
     /// The refusal of what was asked for.
@@ -72,6 +76,10 @@ impl Service {
         if let Some(answer) = self.ask_cluster(name, args, session).await {
             return answer;
         }
+        let args = &match route::place(self, name, args, session)? {
+            Place::Here(args) => args,
+            Place::There(remote, args) => return route::ask(self, remote, name, args).await,
+        };
         match name {
             "list_extensions" => self.inventory().await,
             "call_extension" => {
@@ -79,43 +87,50 @@ impl Service {
                 Ok(json!(self.call_tool(&tool, &args, session.from).await?))
             }
             "delegate_task" => {
-                let (task, caller) = self.delegation(args, session)?;
-                Ok(json!(self.machine().call(name, &task, &caller).await?))
+                let machine = self.tasks_of(session).await?;
+                let args = route::receive(machine, args, session).await?;
+                let (task, caller) = delegation(machine, &args, session)?;
+                Ok(json!(machine.call(name, &task, &caller).await?))
             }
             "task_status" | "cancel_task" => {
-                let (args, caller) = (Value::Object(args.clone()), Caller::new(&*session.owner, ""));
-                Ok(json!(self.machine().call(name, &args, &caller).await?))
+                let (args, caller) = (Value::Object(Map::clone(args)), Caller::new(&*session.owner, ""));
+                Ok(json!(self.tasks_of(session).await?.call(name, &args, &caller).await?))
             }
             "list_tasks" => {
                 let ListTasks { filter, before, limit } = read(args)?;
                 let limit = limit.unwrap_or(LISTED).clamp(1, LISTED_MAX);
-                let page = self.machine().list(&session.owner, filter, before, limit).await?;
+                let page = self.tasks_of(session).await?.list(&session.owner, filter, before, limit).await?;
                 Ok(json!({ "ok": true, "rows": page.rows, "next": page.next }))
             }
             "task_detail" => {
                 let TaskDetail { position } = read(args)?;
-                let detail = self.machine().detail(&session.owner, position).await?;
+                let detail = self.tasks_of(session).await?.detail(&session.owner, position).await?;
                 Ok(json!({ "ok": true, "detail": detail }))
             }
-            "environment" => Ok(json!({ "ok": true, "environment": self.machine().environment() })),
+            "environment" => {
+                Ok(json!({ "ok": true, "environment": self.tasks_of(session).await?.environment() }))
+            }
             _ => {
                 texts_only(args)?;
                 Ok(json!(self.call_tool(name, args, session.from).await?))
             }
         }
     }
+}
 
-    /// The task that is to be delegated, and its caller with what is wished beside it.
-    fn delegation(&self, args: &Map<String, Value>, session: &Session) -> Result<(Value, Caller), Refusal> {
-        let mut task = args.clone();
-        let names = ["callId", "root", "deadlineMs"];
-        let beside =
-            names.into_iter().filter_map(|name| Some((name.to_owned(), task.remove(name)?))).collect();
-        let Beside { call_id, root, deadline_ms } = read(&beside)?;
-        let root = Some(self.machine().root(root.as_deref())?);
-        let caller = Caller { owner: Some(session.owner.clone()), call_id, wish: Wish { root, deadline_ms } };
-        Ok((Value::Object(task), caller))
-    }
+/// The task that is to be delegated, and its caller with what is wished beside it.
+fn delegation(
+    machine: &Machine,
+    args: &Map<String, Value>,
+    session: &Session,
+) -> Result<(Value, Caller), Refusal> {
+    let mut task = args.clone();
+    let names = ["callId", "root", "deadlineMs"];
+    let beside = names.into_iter().filter_map(|name| Some((name.to_owned(), task.remove(name)?))).collect();
+    let Beside { call_id, root, deadline_ms } = read(&beside)?;
+    let root = Some(machine.root(root.as_deref())?);
+    let caller = Caller { owner: Some(session.owner.clone()), call_id, wish: Wish { root, deadline_ms } };
+    Ok((Value::Object(task), caller))
 }
 
 /// Reads the arguments of a command.

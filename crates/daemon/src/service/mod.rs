@@ -43,6 +43,7 @@ use crate::live::LiveSettings;
 use crate::machine::watch::OnUpdate;
 use crate::machine::{Machine, MachineOptions};
 use crate::mcp::desk::Desk;
+use crate::remote::Remote;
 use crate::settings;
 use crate::shelf::Shelf;
 
@@ -68,6 +69,10 @@ struct Inner {
     cluster: Option<Cluster>,
     /// Where facts are, where it is not this computer.
     shared_facts: Option<SharedFacts>,
+    remote: Remote,
+    /// The tasks of paired machines, which are served once one asks for them.
+    for_others: tokio::sync::OnceCell<Machine>,
+    machine_options: MachineOptions,
 }
 
 /// Those who watch, and what is counted of what they hear.
@@ -131,12 +136,11 @@ impl Service {
         roots.extend(config.roots);
         let watchers =
             Rc::new(Watchers { events: broadcast::Sender::new(EVENTS_KEPT), latencies: RefCell::default() });
-        let calls = Rc::clone(&watchers);
-        let updates = Rc::clone(&watchers);
+        let (calls, updates) = (Rc::clone(&watchers), Rc::clone(&watchers));
         let on_update: OnUpdate = Rc::new(move |owner, view| {
             updates.tell(Event::Task { owner: owner.to_owned(), view: Box::new(view.clone()) });
         });
-        let machine = Machine::open(MachineOptions {
+        let machine_options = MachineOptions {
             data_dir: data_dir.clone(),
             roots,
             agents: config.agents,
@@ -146,9 +150,10 @@ impl Service {
                 calls.tell(Event::Call(CallNotice::of(tool, result, Vec::new(), took_ms, CallOrigin::Task)));
             }),
             on_update: Rc::clone(&on_update),
-        })
-        .await?;
-        let (extensions, desk) = (OnceCell::new(), Desk::new(&data_dir));
+        };
+        let machine = Machine::open(machine_options.clone()).await?;
+        let told = Rc::clone(&watchers);
+        let remote = Remote::open(&data_dir, Rc::new(move |event| told.tell(event)));
         let (cluster, shared_facts) = match cluster {
             None => (None, None),
             Some(config) => {
@@ -157,8 +162,38 @@ impl Service {
                 (Some(Cluster::open(&config, Rc::clone(&shelf), on_update).await?), Some(shared))
             }
         };
-        let inner = Inner { shelf, machine, watchers, data_dir, extensions, desk, live, cluster, shared_facts };
+        let inner = Inner {
+            desk: Desk::new(&data_dir),
+            shelf,
+            machine,
+            watchers,
+            data_dir,
+            extensions: OnceCell::new(),
+            live,
+            cluster,
+            shared_facts,
+            remote,
+            for_others: tokio::sync::OnceCell::new(),
+            machine_options,
+        };
         Ok(Self { inner: Rc::new(inner) })
+    }
+
+    /// Other machines.
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.inner.remote
+    }
+
+    /// The tasks that `session` delegates and sees: those of this computer, or those that other machines gave to it.
+    ///
+    /// # Errors
+    /// When the tasks of others cannot be served.
+    pub(crate) async fn tasks_of(&self, session: &Session) -> Result<&Machine, Refusal> {
+        if session.owner == OWNER {
+            return Ok(&self.inner.machine);
+        }
+        let open = || Machine::open_for_others(self.inner.machine_options.clone());
+        self.inner.for_others.get_or_try_init(open).await
     }
 
     /// The tasks of this computer.
@@ -202,6 +237,9 @@ impl Service {
 
     /// Ends all that runs, and waits until that is written.
     pub(crate) async fn shut_down(&self) {
+        if let Some(for_others) = self.inner.for_others.get() {
+            for_others.shut_down().await;
+        }
         self.inner.machine.shut_down().await;
     }
 
@@ -313,7 +351,9 @@ impl Event {
     /// The frame in which `owner` hears of it; `None` for what is not theirs.
     pub(crate) fn frame_for(self, owner: &str) -> Option<ServerFrame> {
         match self {
-            Self::Call(notice) => Some(ServerFrame::Tool { calls: vec![notice] }),
+            // What one caller gives to a tool is no business of another; whoever sits here sees all.
+            Self::Call(notice) if owner == OWNER => Some(ServerFrame::Tool { calls: vec![notice] }),
+            Self::Call(_) => None,
             Self::Task { owner: whose, view } if whose == owner => Some(ServerFrame::Task { task: view }),
             Self::Task { .. } => None,
             Self::Shelf(tools) => Some(ServerFrame::Shelf { tools }),

@@ -76,9 +76,19 @@ impl Server {
     }
 
     /// A companion by a command that has all but what it does.
-    pub(crate) fn by(mut command: Command) -> Self {
-        let data = tempfile::tempdir().unwrap();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data"]).arg(data.path());
+    pub(crate) fn by(command: Command) -> Self {
+        Self::run(tempfile::tempdir().unwrap(), command, &["--listen", "127.0.0.1:0"])
+    }
+
+    /// A companion with that data folder, and with the `toolshelf.toml` in it.
+    pub(crate) fn begin(data: TempDir, shelf: Option<&Path>, more: &[&str]) -> Self {
+        let mut command = toolshelf(shelf);
+        command.env("TOOLSHELF_CONFIG", data.path().join("toolshelf.toml"));
+        Self::run(data, command, more)
+    }
+
+    fn run(data: TempDir, mut command: Command, more: &[&str]) -> Self {
+        command.args(["serve", "--log-format", "json", "--data"]).arg(data.path()).args(more);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let (stderr, to) = (child.stderr.take().unwrap(), Arc::clone(&log));
@@ -98,6 +108,13 @@ impl Server {
         let url = ready["url"].as_str().unwrap();
         let port = url.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap();
         Self { child, port, token, data, log, reader: Some(reader) }
+    }
+
+    /// Kills it without a word, and gives its data folder to whoever comes next.
+    pub(crate) fn kill(mut self) -> TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::replace(&mut self.data, tempfile::tempdir().unwrap())
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -190,6 +207,13 @@ impl Server {
     pub(crate) async fn live(&self) -> Live {
         let stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
         self.live_on(stream).await
+    }
+
+    /// A WebSocket at another path that has not said hello.
+    pub(crate) async fn at(&self, path: &str) -> Live {
+        let stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
+        let url = format!("ws://127.0.0.1:{}{path}", self.port);
+        Live { socket: tokio_tungstenite::client_async(url, stream).await.unwrap().0 }
     }
 
     pub(crate) async fn live_on(&self, stream: tokio::net::TcpStream) -> Live {

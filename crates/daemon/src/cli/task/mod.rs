@@ -95,9 +95,18 @@ async fn delegate(
     let mut args = json!({
         "agent": delegate.agent,
         "task": task_text(&delegate)?,
-        "root": root.to_string_lossy(),
         "callId": delegate.call_id.clone().map_or_else(call_name, Ok)?,
     });
+    match &delegate.environment {
+        None => args["root"] = root.to_string_lossy().into(),
+        Some(environment) => {
+            args["environment"] = environment.as_str().into();
+            args["filesRoot"] = root.to_string_lossy().into();
+            if let Some(there) = &delegate.remote_root {
+                args["root"] = there.as_str().into();
+            }
+        }
+    }
     if let Some(deadline) = delegate.deadline {
         args["deadlineMs"] = deadline.0.into();
     }
