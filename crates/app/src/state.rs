@@ -16,8 +16,8 @@ use toolshelf_browser::{Added, BUILTIN, Reading, Removed, Toolshelf};
 
 use crate::companion::Link;
 use crate::history::History;
-use crate::live;
 use crate::installed::Desk as InstalledDesk;
+use crate::live;
 use crate::result::diff_rows::View;
 use crate::route::{Place, Route};
 use crate::tasks::Desk;

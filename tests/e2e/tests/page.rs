@@ -7,8 +7,8 @@ mod page {
     mod delegating;
     mod environments;
     mod harness;
-    mod live;
     mod installed;
+    mod live;
     mod offline;
     mod package;
     mod person;

@@ -172,9 +172,7 @@ fn execute(command: Command) -> Result<()> {
         Command::BenchHost => {
             sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "host"]))
         }
-        Command::BenchMcp => {
-            sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "mcp"]))
-        }
+        Command::BenchMcp => sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "mcp"])),
         Command::BenchExtensions => peers::bench_extensions(),
         Command::Fuzz { targets, seconds } => fuzz::run(&targets, seconds),
         Command::Screenshot => page::screenshot(),

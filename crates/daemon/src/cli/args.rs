@@ -201,8 +201,10 @@ pub(crate) enum Command {
     /// On standard input and output, for a client that starts this program. Where a companion runs (`toolshelf serve`),
     /// it is asked; it serves the same over HTTP, at /mcp.
     #[command(args_conflicts_with_subcommands = true)]
-    #[command(after_help = "Examples:\n  toolshelf mcp install claude\n  toolshelf mcp install vscode --print\n  \
-        toolshelf mcp token add desk --tools hash,diff")]
+    #[command(
+        after_help = "Examples:\n  toolshelf mcp install claude\n  toolshelf mcp install vscode --print\n  \
+        toolshelf mcp token add desk --tools hash,diff"
+    )]
     Mcp {
         /// A folder that tasks may work in; the first is the one for tasks that name none
         #[arg(long = "root", value_name = "DIR")]

@@ -24,8 +24,8 @@
 pub(crate) mod accept;
 pub(crate) mod answer;
 mod cors;
-mod events;
 mod definitions;
+mod events;
 mod extensions;
 mod facts;
 pub(crate) mod guard;

@@ -105,7 +105,17 @@ async fn greeted(app: &App, socket: &mut WebSocket, origin: Option<&str>) -> Res
     };
     send(socket, &ready).await?;
     let answers = FuturesUnordered::new();
-    Ok(Session { app: app.clone(), who, events, tools, answers, number, provider, bridge: None, _place: place })
+    Ok(Session {
+        app: app.clone(),
+        who,
+        events,
+        tools,
+        answers,
+        number,
+        provider,
+        bridge: None,
+        _place: place,
+    })
 }
 
 const END_OF_COMPANION: End = End::Closed(close_code::AWAY, "the companion stops");

@@ -77,7 +77,12 @@ pub(super) fn level(entry: &HostLogEntry) -> LoggingLevel {
 
 impl Service {
     /// Calls the tool that `who` knows by `name`.
-    pub(super) async fn agent_call(&self, who: &Who, name: &str, args: Map<String, Value>) -> Result<Called, Fault> {
+    pub(super) async fn agent_call(
+        &self,
+        who: &Who,
+        name: &str,
+        args: Map<String, Value>,
+    ) -> Result<Called, Fault> {
         if !who.may(name) {
             return Err(unknown(name));
         }
@@ -118,7 +123,12 @@ impl Service {
         }
     }
 
-    async fn agent_extension(&self, extension: &str, tool: &str, args: Map<String, Value>) -> Result<Called, Fault> {
+    async fn agent_extension(
+        &self,
+        extension: &str,
+        tool: &str,
+        args: Map<String, Value>,
+    ) -> Result<Called, Fault> {
         let host = self.extensions().map_err(Refusal::from)?;
         let call = Invocation {
             extension: extension.to_owned(),
@@ -192,7 +202,8 @@ fn unknown(name: &str) -> Fault {
 
 /// What an extension answers. One that answers `{"content": […]}` with blocks of the protocol gives just these.
 fn answered(result: Value, log: Vec<HostLogEntry>) -> Called {
-    let blocks = result.as_object().filter(|result| result.len() == 1).and_then(|result| result.get("content"));
+    let blocks =
+        result.as_object().filter(|result| result.len() == 1).and_then(|result| result.get("content"));
     let content = blocks.filter(|blocks| blocks.as_array().is_some_and(|blocks| !blocks.is_empty()));
     let content = content.and_then(|blocks| serde_json::from_value(blocks.clone()).ok());
     let value = if result.is_object() { result } else { json!({ "result": result }) };

@@ -47,7 +47,9 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(data: &Path) -> Self {
-        let setting = |setting: &crate::settings::Setting| setting.value().and_then(|(_, value)| value.into_string().ok());
+        let setting = |setting: &crate::settings::Setting| {
+            setting.value().and_then(|(_, value)| value.into_string().ok())
+        };
         Self {
             lock: Lock::in_folder(data),
             schemas: Schemas::default(),

@@ -70,7 +70,11 @@ impl Endpoint {
         let session = session.to_str().unwrap_or_default();
         match self.owners().get(session) {
             Some(owner) if owner == who => Ok(()),
-            _ => Err(Fault::with_status(StatusCode::NOT_FOUND, Code::InvalidFrame, "there is no such session; begin one")),
+            _ => Err(Fault::with_status(
+                StatusCode::NOT_FOUND,
+                Code::InvalidFrame,
+                "there is no such session; begin one",
+            )),
         }
     }
 
@@ -80,7 +84,10 @@ impl Endpoint {
         if headers.contains_key(&SESSION) || self.sessions.sessions.read().await.len() < SESSIONS_MAX {
             return Ok(());
         }
-        Err(Refusal::new(Code::OverBudget, format!("{SESSIONS_MAX} agents have a session; one must end first")))
+        Err(Refusal::new(
+            Code::OverBudget,
+            format!("{SESSIONS_MAX} agents have a session; one must end first"),
+        ))
     }
 
     /// Notes whose a session is that has just begun, and forgets those that have ended.
@@ -121,8 +128,10 @@ pub(crate) async fn serve(State(app): State<App>, request: Request) -> Result<Re
         _ => Body::empty(),
     };
     parts.extensions.insert(who.clone());
-    let response = endpoint.service.handle(Request::from_parts(parts, body)).await.map(Body::new).into_response();
-    let session = response.headers().get(&SESSION).and_then(|session| session.to_str().ok()).map(str::to_owned);
+    let response =
+        endpoint.service.handle(Request::from_parts(parts, body)).await.map(Body::new).into_response();
+    let session =
+        response.headers().get(&SESSION).and_then(|session| session.to_str().ok()).map(str::to_owned);
     if let Some(session) = session {
         endpoint.note(session, who).await;
     }
@@ -134,7 +143,10 @@ async fn who(app: &App, headers: &HeaderMap) -> Result<Who, Refusal> {
     let refused = match Asker::of_request(app, headers) {
         Ok(Asker::Owner) => return Ok(Who::local()),
         Ok(Asker::Paired(_)) => {
-            return Err(Refusal::new(Code::OutsideScope, "a paired token is not for agents; make one with `toolshelf mcp token add`"));
+            return Err(Refusal::new(
+                Code::OutsideScope,
+                "a paired token is not for agents; make one with `toolshelf mcp token add`",
+            ));
         }
         Err(refused) => refused,
     };

@@ -1,16 +1,19 @@
 //! One client's session, as the protocol's library asks for it.
 
-#![expect(deprecated, reason = "clients of the revisions before 2026-07-28 set the level of logging for a session")]
+#![expect(
+    deprecated,
+    reason = "clients of the revisions before 2026-07-28 set the level of logging for a session"
+)]
 
 use std::sync::Mutex;
 use std::time::Duration;
 
 use axum::http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorData, Extensions, Implementation, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, LoggingLevel, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, ErrorData, Extensions, Implementation,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -24,10 +27,10 @@ use toolshelf_core::refusal::{Code, Refusal};
 use super::answer::{answered, refused};
 use super::backend::Backend;
 use super::calls::{self, Called, Fault};
+use super::fixed;
 use super::progress::{Loudness, PACE, Progress};
 use super::resources::{self, Subscriptions};
 use super::who::Who;
-use super::fixed;
 use crate::http::handle::Handle;
 use crate::service::Service;
 
@@ -172,7 +175,11 @@ impl ServerHandler for McpServer {
         ServerConfig::new(capabilities).with_server_info(about).with_instructions(INSTRUCTIONS)
     }
 
-    async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         self.loudness.set(request.level);
         Ok(())
     }
@@ -215,7 +222,8 @@ impl ServerHandler for McpServer {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::builder().tools_list_changed().resources_list_changed();
         if let Some(uris) = &requested.resource_subscriptions {
-            accepted = accepted.resource_subscriptions(uris.iter().filter(|uri| resources::is_ours(uri)).cloned());
+            accepted =
+                accepted.resource_subscriptions(uris.iter().filter(|uri| resources::is_ours(uri)).cloned());
         }
         Some(accepted.build())
     }
@@ -255,7 +263,10 @@ impl ServerHandler for McpServer {
         let catalogue = async move |service: Service| {
             let catalogue = service.catalogue().await?;
             let offered = catalogue.rows.values().filter_map(|row| row.offered());
-            Ok(offered.filter(|definition| who.may(&definition.name)).map(|definition| definition.tool()).collect::<Vec<_>>())
+            Ok(offered
+                .filter(|definition| who.may(&definition.name))
+                .map(|definition| definition.tool())
+                .collect::<Vec<_>>())
         };
         let mut tools = self.ask(&context, catalogue).await?;
         let who = self.who(&context);
@@ -278,7 +289,9 @@ impl ServerHandler for McpServer {
         match result {
             Ok(called) => Ok(answered(called).into()),
             Err(Fault::Refused { refusal, .. }) => Ok(refused(&refusal).into()),
-            Err(Fault::Unknown(name)) => Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None)),
+            Err(Fault::Unknown(name)) => {
+                Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None))
+            }
         }
     }
 
@@ -314,7 +327,11 @@ impl ServerHandler for McpServer {
         }
     }
 
-    async fn subscribe(&self, request: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         self.subscriptions.add(&request.uri).map_err(|refusal| error(&refusal))
     }
 

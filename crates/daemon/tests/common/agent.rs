@@ -95,7 +95,9 @@ impl Agent {
     }
 
     pub(crate) fn notify(&mut self, method: &str, params: Value) {
-        self.send(format!("{}\n", json!({ "jsonrpc": "2.0", "method": method, "params": params })).as_bytes());
+        self.send(
+            format!("{}\n", json!({ "jsonrpc": "2.0", "method": method, "params": params })).as_bytes(),
+        );
     }
 
     /// Sends a request, and gives its id.
