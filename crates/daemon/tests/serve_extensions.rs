@@ -163,6 +163,19 @@ fn every_no_of_extensions_over_http_is_a_problem() {
         server.post(&format!("/v1/extensions/{id}/tools/{tool}/invoke"), &json!({"passport_fpr": "p"}));
     assert_eq!(not_installed.json()["detail"], format!("extension '{id}' not installed"));
     assert_eq!(server.get("/v1/extensions").json()["count"], 0);
+    let registry = server.get("/v1/extensions/registry");
+    assert_eq!((registry.status, &registry.json()["title"]), (404, &json!("Not Found")), "none is set");
+    let path = server.data.path().join("index.json");
+    fs::write(&path, json!({"schema": "crux.extensions.registry.v1", "extensions": []}).to_string()).unwrap();
+    let from = |index: &Path| {
+        server.post("/v1/extensions/install-from-registry", &json!({ "id": id, "index_path": index }))
+    };
+    let unlisted = from(&path);
+    assert_eq!(
+        (unlisted.status, &unlisted.json()["detail"]),
+        (404, &json!(format!("extension '{id}' not found in the registry")))
+    );
+    assert_eq!(from(server.data.path()).status, 502, "a folder is no index");
     // While a companion has the facts, the command line asks it.
     let listed = toolshelf(server.data.path(), &["--json", "ext", "installed"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();

@@ -3,6 +3,7 @@
 //! Every case of `full_disk.json` is asked while nothing can be written, and again when it can. The first time it ends in
 //! its defined status, with nothing half done; the second time it works.
 
+#![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 #[path = "common/server.rs"]

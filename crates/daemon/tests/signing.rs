@@ -183,3 +183,32 @@ fn what_should_not_be_signed_is_not() {
     let signed = author.json(&[&args[..], &["--passport", "p_me"]].concat());
     assert_eq!(signed["passport"], "p_me");
 }
+
+#[test]
+fn a_registry_is_searched_and_what_it_leads_to_is_judged() {
+    let computer = Computer::new();
+    let index = computer.0.path().join("index.json");
+    let entry = |id: &str, summary: &str| {
+        json!({
+            "id": id, "version": "1", "summary": summary, "manifest_sha256": "0".repeat(64),
+            // Nobody listens there, and addresses of this computer are not asked anyway.
+            "manifest_url": "https://localhost:1/manifest.json",
+        })
+    };
+    let entries = [entry("ext.notes", "Sums up notes."), entry("ext.mail", "Sorts mail.")];
+    let file = json!({ "schema": "crux.extensions.registry.v1", "extensions": entries });
+    fs::write(&index, file.to_string()).unwrap();
+    let index = index.to_str().unwrap();
+
+    assert_eq!(computer.refusal(&["ext", "search", "notes"]).0, "missing-argument", "no registry is set");
+    let found = computer.json(&["ext", "search", "NOTES", "sums", "--index", index]);
+    assert_eq!((&found["entries"][0]["id"], &found["entries"][1]), (&json!("ext.notes"), &Value::Null));
+    let install = |id: &str| computer.refusal(&["ext", "install", id, "--from-registry", "--index", index]);
+    let (code, why) = install("ext.notes");
+    assert!(code == "upstream-failed" && why.contains("private address"), "{why}");
+    assert_eq!(install("ext.other").0, "extension-not-installed");
+    fs::write(index, "{}").unwrap();
+    let (code, why) = install("ext.notes");
+    assert!(code == "upstream-failed" && why.contains("registry index cannot be used"), "{why}");
+    assert_eq!(computer.json(&["ext", "installed"])["extensions"], json!([]));
+}

@@ -54,7 +54,8 @@ pub enum FactError {
     /// A cursor that no export has answered.
     #[error("invalid cursor '{0}'")]
     BadCursor(String),
-    /// The store failed. Nothing of the request was done, unless it says so.
+    /// The store failed. Nothing of the request was done; or all of it, where the last step of a write failed and nobody
+    /// can tell.
     #[error("fact store unavailable: {0}")]
     Unavailable(String),
     /// The fact was taken out of the store, but its bytes could not be taken out of the file yet; opening the store

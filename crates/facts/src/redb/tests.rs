@@ -138,6 +138,27 @@ fn readers_writers_and_deleters_do_not_get_into_each_others_way() {
 }
 
 #[test]
+fn who_reads_is_not_cut_off_when_the_file_is_replaced() {
+    let kept = Kept::new();
+    let store = kept.open();
+    // More than the engine keeps in memory, so that reading goes to the file.
+    for index in 0..50 {
+        put(&store, &format!("many::{index}"), "k", &"x".repeat(20_000));
+    }
+    let doomed = put(&store, "doomed", "k", "v");
+    let (read, doomed) = store
+        .read(|snapshot| {
+            block_on(store.delete(&doomed.fact_id)).unwrap();
+            let read =
+                (0..50).map(|index| snapshot.of_entity(&format!("many::{index}")).unwrap().len()).sum();
+            Ok::<(usize, _), _>((read, snapshot.of_entity("doomed")?.len()))
+        })
+        .unwrap();
+    assert_eq!((read, doomed), (50, 1), "what was there when the reading began");
+    assert!(block_on(store.by_entity("doomed")).unwrap().is_empty());
+}
+
+#[test]
 fn a_file_has_one_store() {
     let kept = Kept::new();
     let store = kept.open();
