@@ -128,7 +128,7 @@ fn head(state: State, desk: Desk, one: &Extension) -> AnyView {
                     {uninstall(state, desk, id, name)}
                 </div>
             </div>
-            <p class="detail__desc">{words::shown(&one.manifest.summary, words::TEXT_MAX)}</p>
+            <p class="detail__desc">{rich(&words::shown(&one.manifest.summary, words::TEXT_MAX))}</p>
             {reason}
         </header>
     }
@@ -196,7 +196,7 @@ fn facts(one: &Extension) -> AnyView {
         }
     });
     let tools = manifest.tools.iter().map(|tool| {
-        view! { <li><code>{words::name(&tool.name)}</code>" "{words::shown(&tool.description, 300)}</li> }
+        view! { <li><code>{words::name(&tool.name)}</code>" "{rich(&words::shown(&tool.description, 300))}</li> }
     });
     let wishes = words::wishes(manifest, None).into_iter().map(|wish| {
         let icon = if wish.is_weighty { "#i-alert" } else { "#i-check" };
@@ -216,8 +216,7 @@ fn facts(one: &Extension) -> AnyView {
             </dl>
             <details class="raw inst__more">
                 <summary>
-                    <Icon name="#i-chevron"/>"What it asks for, and its tools"
-                    <span class="muted">{manifest.tools.len().to_string()}</span>
+                    <Icon name="#i-chevron"/>"What it asks for"
                 </summary>
                 <div class="raw__body">
                     <ul class="wishes" role="list">{wishes.collect_view()}</ul>

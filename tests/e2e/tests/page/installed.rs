@@ -78,7 +78,15 @@ async fn argument(browser: &Browser, name: &str) -> Result<String> {
 }
 
 async fn run(browser: &Browser) -> Result<()> {
-    browser.wait_for(".inst .run button[type=submit]").await?.click().await.map_err(Into::into)
+    // Not below a message at the foot of the page.
+    let button = browser.wait_for(".inst .run button[type=submit]").await?;
+    browser
+        .run_js(
+            "document.querySelector('.inst .run button[type=submit]').scrollIntoView({ block: 'center' })",
+            vec![],
+        )
+        .await?;
+    button.click().await.map_err(Into::into)
 }
 
 async fn note(companion: &Companion, entity: &str, text: &str) -> Result<()> {
@@ -146,6 +154,15 @@ async fn an_extension_is_installed_granted_run_revoked_and_taken_away() -> Resul
     browser.wait_for("a.entry__name[href='#/facts/of/notes%3A%3A1']").await?.click().await?;
     browser.wait_for("a[href='#/facts/of/notes%3A%3A1/summary']").await?.click().await?;
     browser.wait_for_text(".versions", &format!("the extension {NOTE}@0.1.0")).await?;
+
+    // A call that takes too long is given up.
+    go(browser, &format!("#/installed/{NOTE}")).await?;
+    browser.wait_for(".inst .run").await?;
+    visit.companion.stand_still(true).await?;
+    run(browser).await?;
+    browser.wait_for(".inst .result .wait .btn").await?.click().await?;
+    browser.wait_for_text(".inst .result", "You gave the call up").await?;
+    visit.companion.stand_still(false).await?;
 
     // Revoking holds from the next call on, and can be undone.
     go(browser, &format!("#/installed/{NOTE}")).await?;
@@ -360,9 +377,16 @@ async fn hostile_texts_of_a_manifest_are_cut_and_do_nothing() -> Result<()> {
     assert!(text(browser, "#install").await?.len() < 3_000);
     press_button(browser, "Close").await?;
 
-    // One whose schema has them is, and they are cut where they are shown.
+    // Nor is a schema that has them, and what is told of it is cut.
+    let folder = Folder::new("schema", &[("manifest.json", hostile(100_000)?.to_string().as_bytes())])?;
+    pick(browser, &[folder.file("manifest.json")]).await?;
+    browser.wait_for_text("#install", "extension-invalid").await?;
+    assert!(text(browser, "#install").await?.len() < 6_000);
+    press_button(browser, "Close").await?;
+
+    // One whose schema just fits is, and it is cut where it is shown.
     let module = fs::read(example("ext-echo").join("echo.wasm"))?;
-    let bytes = hostile(100_000)?.to_string();
+    let bytes = hostile(10_000)?.to_string();
     let folder = Folder::new("hostile", &[("manifest.json", bytes.as_bytes()), ("echo.wasm", &module)])?;
     pick(browser, &[folder.file("manifest.json"), folder.file("echo.wasm")]).await?;
     browser.wait_for_text("#install-h", "<img src=x").await?;
