@@ -73,10 +73,14 @@ fn missing(id: &str) -> AnyView {
 
 fn detail(state: State, desk: Desk, one: Extension) -> AnyView {
     let id = one.manifest.id.clone();
-    if desk.grants.with_untracked(|all| !all.contains_key(&id)) {
-        service::read_grants(state, desk, id.clone());
-    }
-    service::read_receipts(state, desk, id.clone());
+    // Others may have changed them while nobody listened.
+    let read = id.clone();
+    Effect::new(move || {
+        if state.machine.is_connected() {
+            service::read_grants(state, desk, read.clone());
+            service::read_receipts(state, desk, read.clone());
+        }
+    });
     // Calls that others make leave receipts, too.
     let begin = ["machine/", &id, "/"].concat();
     Effect::new(move |is_later: Option<()>| {
