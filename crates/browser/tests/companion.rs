@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use gloo_timers::future::TimeoutFuture;
 use serde_json::json;
-use toolshelf_browser::companion::{Client, Companion, Connection, Heard};
+use toolshelf_browser::companion::{Client, Companion, Connection, Facts, Heard, Installed};
 use toolshelf_browser::tasks::{Delegation, Filter};
 use toolshelf_core::refusal::{Code, Refusal};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -85,6 +85,23 @@ async fn a_connection_that_cannot_be_had_is_tried_again_until_it_is_given_up() {
     let before = told.borrow().len();
     TimeoutFuture::new(1_500).await;
     assert_eq!(told.borrow().len(), before);
+}
+
+#[wasm_bindgen_test]
+async fn extensions_and_facts_of_nobody_are_refused_and_not_waited_for() {
+    let client = Client::new(NOBODY, "token");
+    let (installed, facts) = (Installed::new(client.clone()), Facts::new(client));
+    let unreachable = |status: u16, code: Code| assert_eq!((status, code), (0, Code::MachineUnreachable));
+    let no = installed.list().await.unwrap_err();
+    unreachable(no.status, no.refusal.code);
+    let no = installed.invoke("ext.a", "t", "p", &json!({})).await.unwrap_err();
+    unreachable(no.status, no.refusal.code);
+    let no = facts.browse("", None, false).await.unwrap_err();
+    unreachable(no.status, no.refusal.code);
+    // A server that is no companion answers with something else than a problem.
+    let no = Installed::new(Client::new(&origin(), "token")).list().await.unwrap_err();
+    unreachable(no.status, no.refusal.code);
+    assert!(no.refusal.why.contains("status 404"), "{}", no.refusal.why);
 }
 
 #[wasm_bindgen_test]

@@ -73,6 +73,15 @@ impl Companion {
         self.process.kill().await.context("the companion cannot be killed")
     }
 
+    /// Has it stand still, as a computer that is busy or asleep would, or go on.
+    pub async fn stand_still(&self, is_still: bool) -> Result<()> {
+        let id = self.process.id().context("the companion has ended")?.to_string();
+        let signal = if is_still { "-STOP" } else { "-CONT" };
+        let sent = Command::new("kill").args([signal, &id]).status().await?;
+        ensure!(sent.success(), "the companion cannot be signalled");
+        Ok(())
+    }
+
     /// Starts it again, over the same folders and at the same address.
     pub async fn start_again(&mut self) -> Result<()> {
         let (process, address) = launch(&self.folder, self.address, &self.variables).await?;

@@ -59,8 +59,8 @@ pub(crate) fn Extensions() -> impl IntoView {
                 <div class="panel__cols" data-open=move || state.route.with(|route| route.installed.is_some())>
                     <div class="panel__list" id="shelves">
                         <ShelfList/>
-                        {on_machine(state)}
                         {installed_list(state)}
+                        {on_machine(state)}
                         <AddShelf/>
                     </div>
                     <Detail/>

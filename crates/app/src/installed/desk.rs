@@ -63,6 +63,8 @@ pub(super) struct FactsDesk {
     pub(super) words: RwSignal<String>,
     /// Whether private facts are shown.
     pub(super) with_private: RwSignal<bool>,
+    /// Whether one is being deleted, which costs as much as the store holds.
+    pub(super) deleting: RwSignal<bool>,
     /// How many facts an export has so far, and what ends it.
     pub(super) export: RwSignal<Option<(usize, AbortHandle)>>,
 }
@@ -155,6 +157,7 @@ impl Desk {
                 found: RwSignal::new(None),
                 words: RwSignal::default(),
                 with_private: RwSignal::new(false),
+                deleting: RwSignal::new(false),
                 export: RwSignal::new(None),
             },
             runs: StoredValue::default(),

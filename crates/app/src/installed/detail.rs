@@ -73,10 +73,14 @@ fn missing(id: &str) -> AnyView {
 
 fn detail(state: State, desk: Desk, one: Extension) -> AnyView {
     let id = one.manifest.id.clone();
-    if desk.grants.with_untracked(|all| !all.contains_key(&id)) {
-        service::read_grants(state, desk, id.clone());
-    }
-    service::read_receipts(state, desk, id.clone());
+    // Others may have changed them while nobody listened.
+    let read = id.clone();
+    Effect::new(move || {
+        if state.machine.is_connected() {
+            service::read_grants(state, desk, read.clone());
+            service::read_receipts(state, desk, read.clone());
+        }
+    });
     // Calls that others make leave receipts, too.
     let begin = ["machine/", &id, "/"].concat();
     Effect::new(move |is_later: Option<()>| {
@@ -128,7 +132,7 @@ fn head(state: State, desk: Desk, one: &Extension) -> AnyView {
                     {uninstall(state, desk, id, name)}
                 </div>
             </div>
-            <p class="detail__desc">{words::shown(&one.manifest.summary, words::TEXT_MAX)}</p>
+            <p class="detail__desc">{rich(&words::shown(&one.manifest.summary, words::TEXT_MAX))}</p>
             {reason}
         </header>
     }
@@ -196,7 +200,7 @@ fn facts(one: &Extension) -> AnyView {
         }
     });
     let tools = manifest.tools.iter().map(|tool| {
-        view! { <li><code>{words::name(&tool.name)}</code>" "{words::shown(&tool.description, 300)}</li> }
+        view! { <li><code>{words::name(&tool.name)}</code>" "{rich(&words::shown(&tool.description, 300))}</li> }
     });
     let wishes = words::wishes(manifest, None).into_iter().map(|wish| {
         let icon = if wish.is_weighty { "#i-alert" } else { "#i-check" };
@@ -216,8 +220,7 @@ fn facts(one: &Extension) -> AnyView {
             </dl>
             <details class="raw inst__more">
                 <summary>
-                    <Icon name="#i-chevron"/>"What it asks for, and its tools"
-                    <span class="muted">{manifest.tools.len().to_string()}</span>
+                    <Icon name="#i-chevron"/>"What it asks for"
                 </summary>
                 <div class="raw__body">
                     <ul class="wishes" role="list">{wishes.collect_view()}</ul>

@@ -138,7 +138,7 @@ mod tests {
         };
         assert_eq!(part(|grant| grant.passport_fpr = " ".into()), Some(Part::Passport));
         assert_eq!(part(|grant| grant.passport_fpr = "p".repeat(600)), Some(Part::Passport));
-        assert_eq!(part(|grant| grant.allowed_prefixes_read.push("__x".into())), Some(Part::Read));
+        assert_eq!(part(|grant| grant.allowed_prefixes_read.push("__".into())), Some(Part::Read));
         assert_eq!(part(|grant| grant.allowed_prefixes_read.push("m".into())), Some(Part::Read));
         assert_eq!(part(|grant| grant.allowed_prefixes_write.push("github::a".into())), Some(Part::Write));
         assert_eq!(part(|grant| grant.allowed_prefixes_write.push(String::new())), Some(Part::Write));

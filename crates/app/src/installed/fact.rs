@@ -60,7 +60,9 @@ pub(super) fn versions(state: State, desk: Desk, entity: String, key: String) ->
             .into_any()
         })
     };
-    shown.into_any()
+    let deleting =
+        move || what.deleting.get().then(|| parts::waiting("Deleting, so that nothing readable is left"));
+    view! { {deleting}{shown} }.into_any()
 }
 
 /// The value that holds.
@@ -156,18 +158,24 @@ fn ask_to_delete(desk: Desk, title: String, words: String, act: impl Fn() + 'sta
 }
 
 fn delete(state: State, desk: Desk, id: String, then: Option<Named>) {
-    facts::with(state, async move |all| match all.delete(&id).await {
-        Ok(()) => {
-            actions::toast(state, "Deleted", words::name(&id), None);
-            match then {
-                Some(to) => service::go(&to),
-                None => desk.facts.facts.update(|read| {
-                    if let Some((_, Ok(versions))) = read {
-                        versions.retain(|version| version.id != id);
-                    }
-                }),
+    let what = desk.facts;
+    what.deleting.set(true);
+    facts::with(state, async move |all| {
+        let deleted = all.delete(&id).await;
+        what.deleting.set(false);
+        match deleted {
+            Ok(()) => {
+                actions::toast(state, "Deleted", words::name(&id), None);
+                match then {
+                    Some(to) => service::go(&to),
+                    None => desk.facts.facts.update(|read| {
+                        if let Some((_, Ok(versions))) = read {
+                            versions.retain(|version| version.id != id);
+                        }
+                    }),
+                }
             }
+            Err(no) => service::failed(state, no),
         }
-        Err(no) => service::failed(state, no),
     });
 }

@@ -129,7 +129,7 @@ pub(super) fn dialog(state: State, desk: Desk) -> AnyView {
         <dialog class="dialog dialog--wide" id="install" aria-labelledby="install-h" node_ref=dialog on:close=closed>
             {about}
             <div class="dialog__actions">
-                <button class="btn" type="button" autofocus on:click=close>
+                <button class="btn" type="button" on:click=close>
                     {move || if can.get() { "Do not install" } else { "Close" }}
                 </button>
                 <Show when=move || desk.seen.with(|seen| seen.as_ref().is_some_and(|seen| seen.refusal().is_none()))>
@@ -175,7 +175,7 @@ fn about(state: State, desk: Desk, seen: &Seen) -> AnyView {
     let Some((inspected, manifest)) = inspected.and_then(|about| Some((about, about.manifest.as_ref()?)))
     else {
         return view! {
-            <h2 id="install-h">"This cannot be installed"</h2>
+            <h2 id="install-h" tabindex="-1" autofocus>"This cannot be installed"</h2>
             <p class="muted">"From "{from}</p>
             {refused}
         }
@@ -201,11 +201,11 @@ fn about(state: State, desk: Desk, seen: &Seen) -> AnyView {
         words::wishes(manifest, inspected.limits).into_iter().map(|wish| (wish.is_weighty, wish.words));
     let wishes: Vec<_> = wishes.chain([signed]).map(wish).collect();
     view! {
-        <h2 id="install-h">{title}"“"{words::name(&manifest.name)}"”"</h2>
+        <h2 id="install-h" tabindex="-1" autofocus>{title}"“"{words::name(&manifest.name)}"”"</h2>
         <p class="muted">
             "Version "{words::shown(&manifest.version, 40)}" · "<code>{words::name(&manifest.id)}</code>" · from "{from}
         </p>
-        {(!summary.is_empty()).then(|| view! { <p>{summary}</p> })}
+        {(!summary.is_empty()).then(|| view! { <p>{rich(&summary)}</p> })}
         {refused}
         <h3>"What it asks for"</h3>
         <ul class="wishes" role="list">{wishes.collect_view()}</ul>
@@ -221,7 +221,7 @@ fn tools(manifest: &Manifest) -> AnyView {
         return ().into_any();
     }
     let tool = |tool: &toolshelf_browser::companion::installed::Tool| {
-        view! { <li><code>{words::name(&tool.name)}</code>" "{words::shown(&tool.description, 300)}</li> }
+        view! { <li><code>{words::name(&tool.name)}</code>" "{rich(&words::shown(&tool.description, 300))}</li> }
     };
     let count = manifest.tools.len();
     let more = count.saturating_sub(8);
@@ -241,7 +241,7 @@ fn module(state: State, desk: Desk, seen: &Seen, manifest: &Manifest) -> AnyView
         return view! {
             <h3>"Its module"</h3>
             <p>"The companion downloads it from "<code>{url}</code>" and takes it only if its digest is "
-                <code>{short(&pinned)}</code>"."</p>
+                <code>{short(&pinned)}</code></p>
         }
         .into_any();
     }
@@ -249,13 +249,13 @@ fn module(state: State, desk: Desk, seen: &Seen, manifest: &Manifest) -> AnyView
     let said = match &seen.module {
         Some(module) if module.digits == pinned => view! {
             <p class="ok"><Icon name="#i-check"/>" "<code>{words::name(&module.name)}</code>" has the pinned digest "
-                <code>{short(&pinned)}</code>"."</p>
+                <code>{short(&pinned)}</code></p>
         }
         .into_any(),
         Some(module) => view! {
             <p class="bad">
                 <Icon name="#i-alert"/>" "<code>{words::name(&module.name)}</code>" has the digest "
-                <code>{short(&module.digits)}</code>", and the manifest pins "<code>{short(&pinned)}</code>"."
+                <code>{short(&module.digits)}</code>", and the manifest pins "<code>{short(&pinned)}</code>
             </p>
         }
         .into_any(),

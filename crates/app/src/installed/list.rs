@@ -62,7 +62,7 @@ pub(super) fn list(state: State, desk: Desk) -> AnyView {
         }
     };
     view! {
-        <section class="machine installed" aria-labelledby="installed-h">
+        <section class="installed" aria-labelledby="installed-h">
             <div class="machine__head">
                 <h2 id="installed-h">"Extensions on "{move || state.machine.label()}</h2>
                 <p class="muted num">{count}</p>

@@ -119,6 +119,17 @@ pub(super) fn log(entries: &[HostLogEntry]) -> AnyView {
     view! { <ol class="log" role="list">{entries.iter().map(line).collect_view()}</ol> }.into_any()
 }
 
+/// A bar for what takes as long as it takes.
+pub(super) fn waiting(words: &'static str) -> AnyView {
+    view! {
+        <div class="wait" role="status">
+            <div class="row"><span>{words}</span></div>
+            <progress aria-label=words></progress>
+        </div>
+    }
+    .into_any()
+}
+
 /// A bar for what takes as long as it takes, and a way to give it up.
 pub(super) fn busy(words: &'static str, stop: impl Fn() + 'static) -> AnyView {
     view! {

@@ -17,7 +17,7 @@ use crate::text::{self, thousands};
 use crate::ui::copy::CopyButton;
 use crate::ui::dom;
 use crate::ui::icon::Icon;
-use crate::ui::rich::fact;
+use crate::ui::rich::{fact, rich};
 
 /// The form of one of its tools.
 pub(super) fn section(state: State, desk: Desk, one: &Extension) -> AnyView {
@@ -122,7 +122,7 @@ fn form(state: State, desk: Desk, id: &str, tool: &Tool) -> AnyView {
         run.end.set(None);
     };
     view! {
-        <p class="muted">{words::shown(&tool.description, words::TEXT_MAX)}</p>
+        <p class="muted">{rich(&words::shown(&tool.description, words::TEXT_MAX))}</p>
         <form class="run" aria-label="Run this tool" novalidate on:submit=submit on:keydown=keys>
             {passports(desk, id)}
             {inputs}

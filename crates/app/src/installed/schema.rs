@@ -377,7 +377,8 @@ pub(crate) fn hint(field: &Field) -> String {
     }
     if let Some(default) = field.default.as_ref().filter(|_| !field.is_required) {
         let default: String = default.chars().take(40).collect();
-        parts.push([&default, " where it is left out"].concat());
+        let default = if default.is_empty() { "empty" } else { &default };
+        parts.push([default, " where it is left out"].concat());
     }
     parts.join(", ")
 }

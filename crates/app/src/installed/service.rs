@@ -21,6 +21,7 @@ use crate::actions;
 use crate::route::Place;
 use crate::state::{Call, State, Undo, tool_key};
 use crate::text::thousands;
+use crate::ui::dom;
 
 /// So long a call of this page may take, in milliseconds, with all that waits before it.
 const LONGEST_CALL_MS: f64 = 120_000.0;
@@ -162,6 +163,8 @@ pub(super) fn take_module(state: State, desk: Desk, files: Vec<PickedFile>) {
             }),
         }
         state.announce("The module was read");
+        // What was pressed was drawn anew.
+        dom::focus_soon("#install-h".to_owned());
     });
 }
 
@@ -196,7 +199,7 @@ pub(super) fn install(state: State, desk: Desk) {
             Ok(extension) => {
                 desk.seen.set(None);
                 let id = extension.manifest.id.clone();
-                actions::toast(state, "Installed", words::name(&extension.manifest.name), None);
+                state.announce(["Installed ", &words::name(&extension.manifest.name)].concat());
                 desk.listed.update(|listed| {
                     if let Some(Ok(listed)) = listed {
                         listed.extensions.retain(|one| one.manifest.id != id);
@@ -214,6 +217,7 @@ pub(super) fn install(state: State, desk: Desk) {
                         seen.end = Some(problem);
                     }
                 });
+                dom::focus_soon("#install-h".to_owned());
             }
         }
     });

@@ -1,4 +1,5 @@
-//! Takes pictures of the built page's screens, wide and narrow, light and dark: `screenshot <folder>`.
+//! Takes pictures of the built page's screens, wide and narrow, light and dark: `screenshot <folder>`;
+//! `screenshot <folder> installed` takes those of extensions and facts alone.
 #![expect(clippy::print_stdout, reason = "a command line program reports on its standard output")]
 
 use std::path::PathBuf;
@@ -83,7 +84,8 @@ const TASKS: &str = "
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let folder = PathBuf::from(std::env::args_os().nth(1).context("usage: screenshot <folder>")?);
+    let folder = PathBuf::from(std::env::args_os().nth(1).context("usage: screenshot <folder> [installed]")?);
+    let is_all = std::env::args_os().nth(2).is_none();
     for (width, height) in [(1280, 900), (320, 700)] {
         for (scheme, scheme_name) in [(ColorScheme::Light, "light"), (ColorScheme::Dark, "dark")] {
             let picture = async |page: &Browser, name: &str| {
@@ -100,31 +102,36 @@ async fn main() -> Result<()> {
                 page.set_color_scheme(scheme).await?;
                 anyhow::Ok(page)
             };
-            for screen in &SCREENS {
+            if is_all {
+                for screen in &SCREENS {
+                    let page = start().await?;
+                    show(&page, screen).await?;
+                    picture(&page, screen.name).await?;
+                    page.quit().await?;
+                }
                 let page = start().await?;
-                show(&page, screen).await?;
-                picture(&page, screen.name).await?;
+                page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": MODEL })).await?;
+                page.open("#/tasks").await?;
+                page.run_async_js(TASKS, vec![json!(OLD), json!(NEW)]).await?;
+                for (name, panel, first, shown) in PANELS {
+                    page.run_js("location.hash = arguments[0]", vec![json!(panel)]).await?;
+                    if let Some(first) = first {
+                        page.wait_for(first).await?.click().await?;
+                    }
+                    page.wait_for(shown).await?;
+                    picture(&page, name).await?;
+                }
                 page.quit().await?;
             }
-            let page = start().await?;
-            page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": MODEL })).await?;
-            page.open("#/tasks").await?;
-            page.run_async_js(TASKS, vec![json!(OLD), json!(NEW)]).await?;
-            for (name, panel, first, shown) in PANELS {
-                page.run_js("location.hash = arguments[0]", vec![json!(panel)]).await?;
-                if let Some(first) = first {
-                    page.wait_for(first).await?.click().await?;
-                }
-                page.wait_for(shown).await?;
-                picture(&page, name).await?;
-            }
-            page.quit().await?;
 
             let (companion, browser) = (Companion::for_development().await?, Browser::start().await?);
             browser.set_viewport(width, height).await?;
             browser.set_color_scheme(scheme).await?;
             installed(&companion, &browser, picture).await?;
             browser.quit().await?;
+            if !is_all {
+                continue;
+            }
 
             let (companion, browser) = (Companion::start().await?, Browser::start().await?);
             browser.set_viewport(width, height).await?;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use e2e::{Browser, Companion, Page};
 use serde_json::{Value, json};
 use thirtyfour::{By, Key};
@@ -78,13 +78,29 @@ async fn argument(browser: &Browser, name: &str) -> Result<String> {
 }
 
 async fn run(browser: &Browser) -> Result<()> {
-    browser.wait_for(".inst .run button[type=submit]").await?.click().await.map_err(Into::into)
+    // Not below a message at the foot of the page.
+    let button = browser.wait_for(".inst .run button[type=submit]").await?;
+    browser
+        .run_js(
+            "document.querySelector('.inst .run button[type=submit]').scrollIntoView({ block: 'center' })",
+            vec![],
+        )
+        .await?;
+    button.click().await.map_err(Into::into)
+}
+
+/// Ends the visit. What is refused the browser tells on the console itself; nothing else may be there.
+async fn quit_after_refusals(visit: Visit) -> Result<()> {
+    let mut errors = visit.browser.console_errors().await?;
+    errors.retain(|error| !error.contains("Failed to load resource"));
+    ensure!(errors.is_empty(), "the page reported errors: {errors:#?}");
+    visit.browser.quit().await
 }
 
 async fn note(companion: &Companion, entity: &str, text: &str) -> Result<()> {
     let fact = json!({ "entity": entity, "key": "text", "value": text });
     let stored = companion.send("PUT", "/v1/facts", &fact).await?;
-    anyhow::ensure!(stored["version"].is_u64(), "{stored}");
+    ensure!(stored["version"].is_u64(), "{stored}");
     Ok(())
 }
 
@@ -138,7 +154,7 @@ async fn an_extension_is_installed_granted_run_revoked_and_taken_away() -> Resul
     for part in ["Time", "Fuel", "req-", "notes::1: 1 of 3 sentences", "info"] {
         assert!(result.contains(part), "{part}: {result}");
     }
-    browser.wait_for_text(".installed .lat", "ms").await?;
+    browser.wait_for(".installed .lat:not([data-empty])").await?;
 
     // The facts are there, with who wrote them.
     go(browser, "#/facts").await?;
@@ -146,6 +162,15 @@ async fn an_extension_is_installed_granted_run_revoked_and_taken_away() -> Resul
     browser.wait_for("a.entry__name[href='#/facts/of/notes%3A%3A1']").await?.click().await?;
     browser.wait_for("a[href='#/facts/of/notes%3A%3A1/summary']").await?.click().await?;
     browser.wait_for_text(".versions", &format!("the extension {NOTE}@0.1.0")).await?;
+
+    // A call that takes too long is given up.
+    go(browser, &format!("#/installed/{NOTE}")).await?;
+    browser.wait_for(".inst .run").await?;
+    visit.companion.stand_still(true).await?;
+    run(browser).await?;
+    browser.wait_for(".inst .result .wait .btn").await?.click().await?;
+    browser.wait_for_text(".inst .result", "You gave the call up").await?;
+    visit.companion.stand_still(false).await?;
 
     // Revoking holds from the next call on, and can be undone.
     go(browser, &format!("#/installed/{NOTE}")).await?;
@@ -161,11 +186,13 @@ async fn an_extension_is_installed_granted_run_revoked_and_taken_away() -> Resul
     browser.wait_for(".inst .tree").await?;
 
     // Out of use and into it again, which wants a reason.
+    browser.run_js("scrollTo(0, 0)", vec![]).await?;
     press_button(browser, "Quarantine…").await?;
     browser.wait_for("#ask[open] .btn--primary").await?.click().await?;
     browser.wait_for_text(".inst .detail__head", "Quarantined").await?;
     run(browser).await?;
     browser.wait_for_text(".inst .result", "is quarantined").await?;
+    browser.run_js("scrollTo(0, 0)", vec![]).await?;
     press_button(browser, "Activate…").await?;
     browser.wait_for("#ask[open] .btn--primary").await?.click().await?;
     assert_eq!(count(browser, "#ask[open]").await?, 1, "a reason is needed");
@@ -173,12 +200,13 @@ async fn an_extension_is_installed_granted_run_revoked_and_taken_away() -> Resul
     browser.wait_for("#ask[open] .btn--primary").await?.click().await?;
     browser.wait_for_text(".inst .detail__head", "Active").await?;
 
+    browser.run_js("scrollTo(0, 0)", vec![]).await?;
     press_button(browser, "Uninstall…").await?;
     browser.wait_for("#ask[open] .btn--danger").await?.click().await?;
     browser.wait_for_text(".installed", "Nothing is installed yet").await?;
     let listed = visit.companion.send("GET", "/v1/extensions", &json!({})).await?;
     assert_eq!(listed["count"], 0);
-    visit.quit().await
+    quit_after_refusals(visit).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,7 +224,7 @@ async fn receipts_are_listed_verified_and_exported_and_calls_of_others_are_seen(
     let call = json!({ "args": args, "passport_fpr": "p_ann" });
     let called = visit.companion.post(&format!("/v1/extensions/{id}/tools/{id}.run/invoke"), &call).await?;
     assert!(called["result"].is_object(), "{called}");
-    browser.wait_for_text(".installed .lat", "ms").await?;
+    browser.wait_for(".installed .lat:not([data-empty])").await?;
     browser.wait_for(".receipt").await?;
     browser.wait_for_text(".receipt", "p_ann").await?;
     press_button(browser, "Verify").await?;
@@ -312,8 +340,7 @@ async fn what_is_refused_says_so_with_its_code_and_installs_nothing() -> Result<
     browser.wait_for_text("#install", "https://").await?;
     press_button(browser, "Close").await?;
     assert_eq!(count(browser, ".installed li[data-extension]").await?, 0);
-    // Answers that are no 2xx are told on the console by the browser itself.
-    visit.browser.quit().await
+    quit_after_refusals(visit).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -360,9 +387,16 @@ async fn hostile_texts_of_a_manifest_are_cut_and_do_nothing() -> Result<()> {
     assert!(text(browser, "#install").await?.len() < 3_000);
     press_button(browser, "Close").await?;
 
-    // One whose schema has them is, and they are cut where they are shown.
+    // Nor is a schema that has them, and what is told of it is cut.
+    let folder = Folder::new("schema", &[("manifest.json", hostile(100_000)?.to_string().as_bytes())])?;
+    pick(browser, &[folder.file("manifest.json")]).await?;
+    browser.wait_for_text("#install", "extension-invalid").await?;
+    assert!(text(browser, "#install").await?.len() < 6_000);
+    press_button(browser, "Close").await?;
+
+    // One whose schema just fits is, and it is cut where it is shown.
     let module = fs::read(example("ext-echo").join("echo.wasm"))?;
-    let bytes = hostile(100_000)?.to_string();
+    let bytes = hostile(10_000)?.to_string();
     let folder = Folder::new("hostile", &[("manifest.json", bytes.as_bytes()), ("echo.wasm", &module)])?;
     pick(browser, &[folder.file("manifest.json"), folder.file("echo.wasm")]).await?;
     browser.wait_for_text("#install-h", "<img src=x").await?;
@@ -451,6 +485,7 @@ async fn walk(width: u32) -> Result<()> {
     press_button(browser, "Verify").await?;
     browser.wait_for("[data-verified]").await?;
     assert_accessible(browser, "an answer").await?;
+    browser.run_js("scrollTo(0, 0)", vec![]).await?;
     press_button(browser, "Uninstall…").await?;
     browser.wait_for("#ask[open]").await?;
     assert_accessible(browser, "a question").await?;
