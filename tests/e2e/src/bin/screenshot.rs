@@ -45,6 +45,13 @@ const MODEL: &str = "
     };
     Object.defineProperty(globalThis, 'LanguageModel', { value, configurable: true });";
 
+/// Says something in the Live panel.
+const SAY: &str = "
+    const field = document.querySelector('#live-text');
+    field.value = arguments[0];
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    field.form.requestSubmit()";
+
 /// Delegates tasks that come to different ends. The two texts are arguments.
 const TASKS: &str = "
     const find = (selector) => document.querySelector(selector);
@@ -105,6 +112,17 @@ async fn main() -> Result<()> {
                 picture(&page, screen.name).await?;
                 page.quit().await?;
             }
+            let page = start().await?;
+            page.open("#/live").await?;
+            page.wait_for("#live-text").await?;
+            picture(&page, "live-empty").await?;
+            for text in ["hash hello", "diff \"a\\nb\\nc\\n\" \"a\\nB\\nc\\n\"", "make me a sandwich"] {
+                page.run_js(SAY, vec![json!(text)]).await?;
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+            page.wait_for(".live__call .diff").await?;
+            picture(&page, "live").await?;
+            page.quit().await?;
             let page = start().await?;
             page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": MODEL })).await?;
             page.open("#/tasks").await?;
