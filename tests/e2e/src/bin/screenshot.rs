@@ -1,4 +1,4 @@
-//! Takes pictures of the built page's screens, wide and narrow, light and dark: `screenshot <folder>`.
+//! Takes pictures of the built page's screens, wide and narrow, light and dark: `screenshot <folder> [live]`.
 #![expect(clippy::print_stdout, reason = "a command line program reports on its standard output")]
 
 use std::path::PathBuf;
@@ -89,7 +89,9 @@ const TASKS: &str = "
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let folder = PathBuf::from(std::env::args_os().nth(1).context("usage: screenshot <folder>")?);
+    let folder = PathBuf::from(std::env::args_os().nth(1).context("usage: screenshot <folder> [live]")?);
+    // One panel alone, while it is worked on.
+    let only = std::env::args().nth(2);
     for (width, height) in [(1280, 900), (320, 700)] {
         for (scheme, scheme_name) in [(ColorScheme::Light, "light"), (ColorScheme::Dark, "dark")] {
             let picture = async |page: &Browser, name: &str| {
@@ -106,7 +108,7 @@ async fn main() -> Result<()> {
                 page.set_color_scheme(scheme).await?;
                 anyhow::Ok(page)
             };
-            for screen in &SCREENS {
+            for screen in SCREENS.iter().filter(|_| only.is_none()) {
                 let page = start().await?;
                 show(&page, screen).await?;
                 picture(&page, screen.name).await?;
@@ -123,6 +125,9 @@ async fn main() -> Result<()> {
             page.wait_for(".live__call .diff").await?;
             picture(&page, "live").await?;
             page.quit().await?;
+            if only.is_some() {
+                continue;
+            }
             let page = start().await?;
             page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": MODEL })).await?;
             page.open("#/tasks").await?;

@@ -102,11 +102,7 @@ async fn what_is_offered_follows_the_shelf_and_comes_back_when_it_is_taken_away(
     names.push("case");
     wait_for_tools(&page, &names).await?;
     page.wait_until("a toolchange", "return globalThis.changes > 0", vec![]).await?;
-    page.run_async_js(
-        "await toolshelf.removeShelf((await toolshelf.readShelf()).shelves.at(-1).key)",
-        vec![],
-    )
-    .await?;
+    page.run_async_js("await toolshelf.removeShelf(addedShelf)", vec![]).await?;
     wait_for_tools(&page, &SHIPPED).await?;
     page.run_js("location.hash = '#/live'", vec![]).await?;
     page.wait_for_text(".live__agent", "6 calls").await?;
@@ -119,7 +115,9 @@ async fn add_spinning_tool_here(page: &Page) -> Result<()> {
     let Some(spin) = spin else { anyhow::bail!("the contract lost a case") };
     let script = "
         const files = Object.fromEntries(Object.entries(arguments[0]).map(([name, bytes]) => [name, new Uint8Array(bytes)]));
-        return (await toolshelf.addShelf(files)).ok";
+        const added = await toolshelf.addShelf(files);
+        globalThis.addedShelf = added.dir;
+        return added.ok";
     assert_eq!(page.run_async_js(script, vec![json!(spin.folder())]).await?, true);
     Ok(())
 }
