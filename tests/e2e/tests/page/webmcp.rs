@@ -4,7 +4,7 @@ use anyhow::Result;
 use e2e::Page;
 use serde_json::{Value, json};
 
-use super::delegating::add_spinning_tool;
+use super::delegating::{add_spinning_tool, before_each_page};
 use super::person::count;
 
 /// Calls a tool as the agent does. The arguments are its name and what it is given.
@@ -90,7 +90,7 @@ async fn a_call_that_the_agent_gives_up_ends_its_worker() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_offered_follows_the_shelf_and_comes_back_when_it_is_taken_away() -> Result<()> {
+async fn what_is_offered_follows_the_shelf() -> Result<()> {
     let page = start().await?;
     page.open("").await?;
     wait_for_tools(&page, &SHIPPED).await?;
@@ -106,6 +106,29 @@ async fn what_is_offered_follows_the_shelf_and_comes_back_when_it_is_taken_away(
     wait_for_tools(&page, &SHIPPED).await?;
     page.run_js("location.hash = '#/live'", vec![]).await?;
     page.wait_for_text(".live__agent", "6 calls").await?;
+    page.quit().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_another_script_has_is_taken_over_when_it_is_free() -> Result<()> {
+    let page = start().await?;
+    let other = "
+        globalThis.other = new AbortController();
+        const tool = { name: 'hash', description: 'of another script', execute: () => 'mine' };
+        document.modelContext.registerTool(tool, { signal: other.signal })";
+    before_each_page(&page, other).await?;
+    page.open("").await?;
+    wait_for_tools(&page, &SHIPPED).await?;
+    assert_eq!(execute(&page, "hash", json!({"input": "abc"})).await?, "mine");
+    page.run_js("other.abort()", vec![]).await?;
+    let ours = "
+        document.modelContext.getTools().then((tools) => {
+            const tool = tools.find(({ name }) => name === 'hash');
+            globalThis.ours = tool && tool.description !== 'of another script';
+        });
+        return globalThis.ours === true";
+    page.wait_until("the page's own tool", ours, vec![]).await?;
+    assert_eq!(execute(&page, "hash", json!({"input": "abc"})).await?["ok"], true);
     page.quit().await
 }
 
