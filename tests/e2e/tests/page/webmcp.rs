@@ -114,12 +114,12 @@ async fn a_name_that_another_script_has_is_taken_over_when_it_is_free() -> Resul
     let page = start().await?;
     let other = "
         globalThis.other = new AbortController();
-        const tool = { name: 'hash', description: 'of another script', execute: () => 'mine' };
+        const tool = { name: 'hash', description: 'of another script', execute: () => ({ of: 'another' }) };
         document.modelContext.registerTool(tool, { signal: other.signal })";
     before_each_page(&page, other).await?;
     page.open("").await?;
     wait_for_tools(&page, &SHIPPED).await?;
-    assert_eq!(execute(&page, "hash", json!({"input": "abc"})).await?, "mine");
+    assert_eq!(execute(&page, "hash", json!({"input": "abc"})).await?["of"], "another");
     page.run_js("other.abort()", vec![]).await?;
     let ours = "
         document.modelContext.getTools().then((tools) => {
