@@ -42,6 +42,7 @@ mod text;
 mod ui;
 mod webmcp;
 
+use futures::future::LocalBoxFuture;
 use leptos::prelude::*;
 use leptos::wasm_split::SplitLoaderError;
 
@@ -55,6 +56,9 @@ use crate::ui::arriving::arriving;
 use crate::ui::dom;
 use crate::ui::header::Header;
 use crate::ui::toast::Toasts;
+
+/// A panel on its way.
+type Arriving = LocalBoxFuture<'static, Result<AnyView, SplitLoaderError>>;
 
 /// Starts the page.
 pub fn start() {
@@ -80,9 +84,8 @@ fn App() -> impl IntoView {
                 focus_head(moves);
                 view! { <Extensions/> }.into_any()
             }
-            Panel::Tasks => arriving(move || focused(tasks_view(state), moves)),
-            Panel::Live => arriving(move || focused(live_view(state), moves)),
-            Panel::Environments => arriving(move || focused(environments_view(state), moves)),
+            // One way for all of them: each future of its own would be in the page three times.
+            panel => arriving(move || focused(fetched(state, panel), moves)),
         }
     };
     view! {
@@ -93,11 +96,17 @@ fn App() -> impl IntoView {
     }
 }
 
+/// A panel that is fetched when it is first shown.
+fn fetched(state: State, panel: Panel) -> Arriving {
+    match panel {
+        Panel::Tasks => Box::pin(tasks_view(state)),
+        Panel::Live => Box::pin(live_view(state)),
+        Panel::Extensions | Panel::Environments => Box::pin(environments_view(state)),
+    }
+}
+
 /// A panel that arrives, and its head in focus once it is there.
-async fn focused(
-    panel: impl Future<Output = Result<AnyView, SplitLoaderError>>,
-    moves: bool,
-) -> Result<AnyView, SplitLoaderError> {
+async fn focused(panel: Arriving, moves: bool) -> Result<AnyView, SplitLoaderError> {
     let panel = panel.await?;
     focus_head(moves);
     Ok(panel)

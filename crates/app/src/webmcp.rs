@@ -13,9 +13,6 @@ use wasm_bindgen::JsValue;
 use crate::state::{Shelves, State};
 use crate::tasks;
 
-/// How long a call waits for the tasks to be opened, in steps of 50 ms.
-const OPENING_STEPS: u32 = 200;
-
 /// Offers what there is, where the browser has an agent.
 pub(crate) fn start(state: State) {
     let context = js_sys::Reflect::get(&document(), &"modelContext".into()).unwrap_or_default();
@@ -58,7 +55,7 @@ fn offer(state: State, context: JsValue) -> Result<(), SplitLoaderError> {
 async fn call(state: State, name: String, arguments: Value) -> Value {
     let Some(shelf) = state.service.get_value() else { return json!(not_open()) };
     if command_declarations().iter().any(|command| command["name"] == *name) {
-        return match command(state, &name, arguments).await {
+        return match command(state, name, arguments).await {
             Ok(answer) => answer,
             Err(refusal) => json!(refusal),
         };
@@ -70,18 +67,9 @@ async fn call(state: State, name: String, arguments: Value) -> Value {
     }
 }
 
-/// One of the three calls of tasks. The tasks are opened when an agent first asks for them.
-async fn command(state: State, name: &str, arguments: Value) -> Result<Value, Refusal> {
-    if state.tasks.with_value(Option::is_none) {
-        tasks::open(state).await.map_err(|_| not_open())?;
-    }
-    for _ in 0..OPENING_STEPS {
-        if let Some(tasks) = state.tasks.get_value() {
-            return tasks.command(name, arguments).await;
-        }
-        toolshelf_browser::clock::pause(50).await;
-    }
-    Err(not_open())
+/// One of the three calls of tasks.
+async fn command(state: State, name: String, arguments: Value) -> Result<Value, Refusal> {
+    tasks::command(state, name, arguments).await.map_err(|_| not_open())?.await
 }
 
 fn not_open() -> Refusal {

@@ -23,8 +23,6 @@ use crate::stop::Stop;
 const ARGUMENTS_MAX_CHARS: u32 = 1_048_576;
 /// Longest description that is handed to an agent, in characters.
 const DESCRIPTION_MAX_CHARS: usize = 1_000;
-/// How often tools that somebody else took away are put back, in the life of a page.
-const REPAIRS_MAX: u32 = 20;
 
 /// Makes a call: its name and its arguments.
 pub type Execute = Rc<dyn Fn(String, Value) -> LocalBoxFuture<'static, Value>>;
@@ -40,7 +38,7 @@ struct Inner {
     execute: Execute,
     offered: RefCell<HashMap<String, Offered>>,
     wanted: RefCell<Vec<Value>>,
-    repairs: Cell<u32>,
+    is_offering: Cell<bool>,
     on_change: RefCell<Option<Closure<dyn FnMut()>>>,
 }
 
@@ -68,7 +66,7 @@ impl WebMcp {
                 execute,
                 offered: RefCell::default(),
                 wanted: RefCell::default(),
-                repairs: Cell::new(0),
+                is_offering: Cell::new(false),
                 on_change: RefCell::default(),
             }),
         };
@@ -89,6 +87,7 @@ impl WebMcp {
     /// What is registered as it is stays.
     pub async fn offer(&self, declarations: Vec<Value>) {
         self.inner.wanted.replace(declarations.clone());
+        self.inner.is_offering.set(true);
         let is_wanted = |name: &String, offered: &mut Offered| {
             declarations.iter().any(|wanted| wanted["name"] == **name && *wanted == offered.declaration)
         };
@@ -99,6 +98,7 @@ impl WebMcp {
                 self.register(name, declaration).await;
             }
         }
+        self.inner.is_offering.set(false);
     }
 
     async fn register(&self, name: String, declaration: Value) {
@@ -114,7 +114,7 @@ impl WebMcp {
             ("execute", execute.as_ref().clone()),
         ]);
         let options = js::object(&[("signal", stop.signal())]);
-        // A name that another script has taken stays that script's.
+        // A name that another script has taken stays that script's until it gives it up.
         if js::call_async(&self.inner.context, "registerTool", &[tool.into(), options.into()]).await.is_ok() {
             let offered = Offered { declaration, _stop: stop, _execute: execute };
             self.inner.offered.borrow_mut().insert(name, offered);
@@ -138,23 +138,24 @@ impl WebMcp {
         })
     }
 
-    /// Counts this page's tools in the browser's list, and puts back what somebody else took away.
+    /// Counts this page's tools in the browser's list, and registers those whose names another script has given up.
     async fn look(&self) -> usize {
+        // What is registered after this is not missing from the list.
+        let offered: Vec<_> = self.inner.offered.borrow().keys().cloned().collect();
         let listed = js::call_async(&self.inner.context, "getTools", &[]).await.unwrap_or_default();
         let names: Vec<_> = js_sys::Array::from(&listed)
             .iter()
             .filter_map(|tool| js::get(&tool, "name").as_string())
             .collect();
-        let missing: Vec<_> =
-            self.inner.offered.borrow().keys().filter(|name| !names.contains(name)).cloned().collect();
-        let count = self.inner.offered.borrow().len() - missing.len();
-        if !missing.is_empty() && self.inner.repairs.get() < REPAIRS_MAX {
-            self.inner.repairs.set(self.inner.repairs.get() + 1);
-            self.inner.offered.borrow_mut().retain(|name, _| !missing.contains(name));
-            let wanted = self.inner.wanted.borrow().clone();
+        let wanted = self.inner.wanted.borrow().clone();
+        let is_free = |wanted: &Value| {
+            let name = wanted["name"].as_str().unwrap_or_default();
+            !self.inner.offered.borrow().contains_key(name) && !names.iter().any(|listed| listed == name)
+        };
+        if !self.inner.is_offering.get() && wanted.iter().any(is_free) {
             self.offer(wanted).await;
         }
-        count
+        offered.iter().filter(|name| names.contains(name)).count()
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) const LOG: Setting = Setting {
 pub(crate) const CONFIG: Setting = Setting {
     name: "TOOLSHELF_CONFIG",
     aliases: &[],
-    about: "the file toolshelf.toml: folders and agents of tasks",
+    about: "the file toolshelf.toml: folders and agents of tasks, and the live model",
 };
 
 macro_rules! extension_settings {

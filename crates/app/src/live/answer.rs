@@ -102,7 +102,12 @@ fn fault(state: State, desk: Desk, refusal: Refusal) {
 }
 
 async fn by_script(state: State, desk: Desk, shelf: &Toolshelf, text: &str) {
-    let tools = shelf.known_declarations();
+    let mut tools = shelf.known_declarations();
+    if tools.is_empty() {
+        // Whoever is this quick comes before the shelves were read; what stands against that is shown elsewhere.
+        let _ = shelf.read().await;
+        tools = shelf.known_declarations();
+    }
     let said = match resolve(text, &tools) {
         Intent::List => words::list(&tools),
         Intent::Help => words::help(&tools),

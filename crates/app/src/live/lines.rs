@@ -7,12 +7,13 @@ use leptos::prelude::*;
 use super::answer;
 use super::desk::{Called, Desk, Kind, Line, Shown};
 use crate::result;
-use crate::result::digest::DigestResult;
 use crate::result::refusal::RefusalNote;
-use crate::state::State;
+use crate::state::{End, State};
 use crate::text;
+use crate::ui::copy::CopyButton;
 use crate::ui::icon::Icon;
-use crate::ui::rich::rich;
+use crate::ui::pin::Pin;
+use crate::ui::rich::{DigestText, rich};
 
 /// Things to say, for whoever has said nothing yet.
 const EXAMPLES: [(&str, &str); 4] = [
@@ -112,7 +113,8 @@ fn card(call: &Arc<Called>) -> AnyView {
                 <span class="lat">{text::millis(call.duration_ms)}</span>
                 <span class="muted">{call.place}</span>
             </div>
-            {result_of(call)}
+            // Radio buttons of one name belong together inside of a form: each diff has a choice of its own.
+            <form class="live__result">{result_of(call)}</form>
         </article>
     }
     .into_any()
@@ -120,11 +122,12 @@ fn card(call: &Arc<Called>) -> AnyView {
 
 fn result_of(call: &Called) -> AnyView {
     match &call.shown {
-        Shown::Outcome(outcome) => result::shown(outcome),
+        Shown::Outcome(outcome) => match &outcome.end {
+            End::Answered(answer) if answer.blocks.is_none() => digest(&answer.output),
+            _ => result::shown(outcome),
+        },
         Shown::Refused(refusal) => view! { <RefusalNote refusal=refusal.clone()/> }.into_any(),
-        Shown::Output(output) if is_digest(output) => {
-            view! { <DigestResult digits=output.clone()/> }.into_any()
-        }
+        Shown::Output(output) if is_digest(output) => digest(output),
         Shown::Output(output) => {
             let shown = visible(output);
             let is_short = shown.len() < 1_000;
@@ -137,6 +140,19 @@ fn result_of(call: &Called) -> AnyView {
             .into_any()
         }
     }
+}
+
+/// A digest as the panel of its tool shows it, without what only one of a page can have.
+fn digest(digits: &str) -> AnyView {
+    let digits = digits.to_owned();
+    view! {
+        <div class="result__digest">
+            <Pin digits=digits.clone()/>
+            <DigestText digits=digits.clone()/>
+            <CopyButton text=digits words="Copy" class="btn copy"/>
+        </div>
+    }
+    .into_any()
 }
 
 fn is_digest(text: &str) -> bool {

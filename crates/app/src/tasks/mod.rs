@@ -24,9 +24,12 @@ pub(crate) mod service;
 mod source;
 pub(crate) mod words;
 
+use futures::future::LocalBoxFuture;
 use leptos::ev::DragEvent;
 use leptos::prelude::*;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
+use serde_json::Value;
+use toolshelf_browser::core::refusal::{Code, Refusal};
 
 pub(crate) use self::desk::Desk;
 pub(crate) use self::source::TaskSource;
@@ -34,6 +37,12 @@ use crate::route::{self, Panel, Place, Route};
 use crate::state::State;
 use crate::text::counted;
 use crate::ui::dom;
+
+/// How long a call waits for the tasks to be opened, in steps of 50 ms.
+const OPENING_STEPS: u32 = 200;
+
+/// A call on its way.
+pub(crate) type Commanded = LocalBoxFuture<'static, Result<Value, Refusal>>;
 
 /// The panel, fetched when it is first shown.
 #[wasm_split(tasks, wasm_split_path = leptos::wasm_split, fallible)]
@@ -95,13 +104,22 @@ pub(crate) fn tasks_view(state: State) -> Result<AnyView, SplitLoaderError> {
     Ok(panel.into_any())
 }
 
-/// Opens the tasks for whoever asks for them beside the panel.
+/// One of the three calls of tasks, for whoever makes it beside the panel. The tasks are opened with the first.
 #[wasm_split(tasks, wasm_split_path = leptos::wasm_split, fallible)]
-pub(crate) fn open(state: State) -> Result<(), SplitLoaderError> {
-    if let Some(owner) = state.owner.get_value() {
+pub(crate) fn command(state: State, name: String, arguments: Value) -> Result<Commanded, SplitLoaderError> {
+    let is_closed = state.tasks.with_value(Option::is_none);
+    if let Some(owner) = state.owner.get_value().filter(|_| is_closed) {
         owner.with(|| service::open(state));
     }
-    Ok(())
+    Ok(Box::pin(async move {
+        for _ in 0..OPENING_STEPS {
+            if let Some(tasks) = state.tasks.get_value() {
+                return tasks.command(&name, arguments).await;
+            }
+            toolshelf_browser::clock::pause(50).await;
+        }
+        Err(Refusal::new(Code::ExecutorUnavailable, "the tasks of this tab are not open yet"))
+    }))
 }
 
 /// Keeps the title, the task that is looked at and the focus in step with the address. Answers whether a person has

@@ -36,7 +36,7 @@ Settings (environment variables; an empty one counts as unset):
   TOOLSHELF_LISTEN      the address of `toolshelf serve`
   TOOLSHELF_TOKEN       the token of `toolshelf serve`, instead of the one in the data folder
   TOOLSHELF_LOG         what `toolshelf serve` logs: error, warn, info, debug, or a filter such as toolshelf=debug
-  TOOLSHELF_CONFIG      the file toolshelf.toml: folders and agents of tasks
+  TOOLSHELF_CONFIG      the file toolshelf.toml: folders and agents of tasks, and the live model
   NO_COLOR              no colours
 
 Settings of extensions:

@@ -11,14 +11,79 @@ use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 
+use crate::server::{Live, Server};
+
 /// Longer than any bound of the companion in these tests.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The key that the companion has.
+pub(crate) const KEY: &str = "sk-test-key-0123456789";
+
+/// A companion with that table in its settings.
+pub(crate) fn companion(table: &str) -> (Server, NamedTempFile) {
+    let file = NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), table).unwrap();
+    let server = Server::set_up(None, |command| {
+        command.env("TOOLSHELF_CONFIG", file.path());
+        command.env("OPENAI_API_KEY", KEY).env("GEMINI_API_KEY", KEY);
+    });
+    (server, file)
+}
+
+pub(crate) async fn openai(more: &str) -> (Provider, Server, NamedTempFile) {
+    let provider = Provider::listen().await;
+    let (server, file) = companion(&provider.table("openai-realtime", more));
+    (provider, server, file)
+}
+
+pub(crate) async fn gemini(more: &str) -> (Provider, Server, NamedTempFile) {
+    let provider = Provider::listen().await;
+    let (server, file) = companion(&provider.table("gemini-live", more));
+    (provider, server, file)
+}
+
+pub(crate) async fn say(live: &mut Live, text: &str) {
+    live.say(json!({"type": "text", "text": text})).await;
+}
+
+/// The frames up to the end of a turn, without those of the link.
+pub(crate) async fn turn(live: &mut Live) -> Vec<Value> {
+    let mut frames = Vec::new();
+    loop {
+        let frame = live.frame().await;
+        let over = frame["type"] == "turn" && frame["state"] != "started";
+        if frame["type"] != "link" {
+            frames.push(frame);
+        }
+        if over {
+            return frames;
+        }
+    }
+}
+
+pub(crate) fn kinds(frames: &[Value]) -> Vec<String> {
+    let name = |frame: &Value| match frame["state"].as_str() {
+        Some(state) => format!("{} {state}", frame["type"].as_str().unwrap()),
+        None => frame["type"].as_str().unwrap().to_owned(),
+    };
+    frames.iter().map(name).collect()
+}
+
+/// The code and the state of a turn that failed.
+pub(crate) fn failure(frames: &[Value]) -> (String, String) {
+    let fault = frames.iter().find(|frame| frame["type"] == "fault").unwrap_or_else(|| panic!("{frames:?}"));
+    let (code, why) = (fault["refused"].as_str().unwrap(), fault["why"].as_str().unwrap());
+    assert!(!why.contains("sk-test"), "{why}");
+    assert_eq!(frames.last().unwrap(), &json!({"type": "turn", "state": "failed"}));
+    (code.to_owned(), why.to_owned())
+}
 
 /// A provider that listens.
 pub(crate) struct Provider {

@@ -1,5 +1,5 @@
-//! Takes pictures of the built page's screens, wide and narrow, light and dark: `screenshot <folder>`;
-//! `screenshot <folder> installed` takes those of extensions and facts alone.
+//! Takes pictures of the built page's screens, wide and narrow, light and dark: `screenshot <folder> [group]`, where a
+//! group is `tools`, `tasks`, `live`, `installed` or `machine`.
 #![expect(clippy::print_stdout, reason = "a command line program reports on its standard output")]
 
 use std::path::PathBuf;
@@ -47,6 +47,13 @@ const MODEL: &str = "
     };
     Object.defineProperty(globalThis, 'LanguageModel', { value, configurable: true });";
 
+/// Says something in the Live panel.
+const SAY: &str = "
+    const field = document.querySelector('#live-text');
+    field.value = arguments[0];
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    field.form.requestSubmit()";
+
 /// Delegates tasks that come to different ends. The two texts are arguments.
 const TASKS: &str = "
     const find = (selector) => document.querySelector(selector);
@@ -84,8 +91,11 @@ const TASKS: &str = "
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let folder = PathBuf::from(std::env::args_os().nth(1).context("usage: screenshot <folder> [installed]")?);
-    let is_all = std::env::args_os().nth(2).is_none();
+    let mut args = std::env::args().skip(1);
+    let folder = PathBuf::from(args.next().context("usage: screenshot <folder> [group]")?);
+    // One group alone, while it is worked on.
+    let only = args.next();
+    let wanted = |group: &str| only.as_deref().is_none_or(|only| only == group);
     for (width, height) in [(1280, 900), (320, 700)] {
         for (scheme, scheme_name) in [(ColorScheme::Light, "light"), (ColorScheme::Dark, "dark")] {
             let picture = async |page: &Browser, name: &str| {
@@ -102,45 +112,72 @@ async fn main() -> Result<()> {
                 page.set_color_scheme(scheme).await?;
                 anyhow::Ok(page)
             };
-            if is_all {
+            let browser = async || {
+                let browser = Browser::start().await?;
+                browser.set_viewport(width, height).await?;
+                browser.set_color_scheme(scheme).await?;
+                anyhow::Ok(browser)
+            };
+            if wanted("tools") {
                 for screen in &SCREENS {
                     let page = start().await?;
                     show(&page, screen).await?;
                     picture(&page, screen.name).await?;
                     page.quit().await?;
                 }
+            }
+            if wanted("tasks") {
                 let page = start().await?;
-                page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": MODEL })).await?;
-                page.open("#/tasks").await?;
-                page.run_async_js(TASKS, vec![json!(OLD), json!(NEW)]).await?;
-                for (name, panel, first, shown) in PANELS {
-                    page.run_js("location.hash = arguments[0]", vec![json!(panel)]).await?;
-                    if let Some(first) = first {
-                        page.wait_for(first).await?.click().await?;
-                    }
-                    page.wait_for(shown).await?;
-                    picture(&page, name).await?;
-                }
+                tasks(&page, picture).await?;
                 page.quit().await?;
             }
-
-            let (companion, browser) = (Companion::for_development().await?, Browser::start().await?);
-            browser.set_viewport(width, height).await?;
-            browser.set_color_scheme(scheme).await?;
-            installed(&companion, &browser, picture).await?;
-            browser.quit().await?;
-            if !is_all {
-                continue;
+            if wanted("live") {
+                let page = start().await?;
+                live(&page, picture).await?;
+                page.quit().await?;
             }
-
-            let (companion, browser) = (Companion::start().await?, Browser::start().await?);
-            browser.set_viewport(width, height).await?;
-            browser.set_color_scheme(scheme).await?;
-            served(companion, &browser, picture).await?;
-            browser.quit().await?;
+            if wanted("installed") {
+                let (companion, browser) = (Companion::for_development().await?, browser().await?);
+                installed(&companion, &browser, picture).await?;
+                browser.quit().await?;
+            }
+            if wanted("machine") {
+                let (companion, browser) = (Companion::start().await?, browser().await?);
+                served(companion, &browser, picture).await?;
+                browser.quit().await?;
+            }
         }
     }
     Ok(())
+}
+
+/// The screens of tasks and environments.
+async fn tasks(page: &Page, picture: impl AsyncFn(&Browser, &str) -> Result<()>) -> Result<()> {
+    page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": MODEL })).await?;
+    page.open("#/tasks").await?;
+    page.run_async_js(TASKS, vec![json!(OLD), json!(NEW)]).await?;
+    for (name, panel, first, shown) in PANELS {
+        page.run_js("location.hash = arguments[0]", vec![json!(panel)]).await?;
+        if let Some(first) = first {
+            page.wait_for(first).await?.click().await?;
+        }
+        page.wait_for(shown).await?;
+        picture(page, name).await?;
+    }
+    Ok(())
+}
+
+/// The screens of a conversation.
+async fn live(page: &Page, picture: impl AsyncFn(&Browser, &str) -> Result<()>) -> Result<()> {
+    page.open("#/live").await?;
+    page.wait_for("#live-text").await?;
+    picture(page, "live-empty").await?;
+    for text in ["hash hello", "diff \"a\\nb\\nc\\n\" \"a\\nB\\nc\\n\"", "make me a sandwich"] {
+        page.run_js(SAY, vec![json!(text)]).await?;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    page.wait_for(".live__call .diff").await?;
+    picture(page, "live").await
 }
 
 /// The screens of a page that a companion serves.

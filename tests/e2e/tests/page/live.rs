@@ -26,14 +26,14 @@ async fn open() -> Result<Page> {
 /// Waits until the panel is there and the shelf behind it.
 async fn ready(page: &Browser) -> Result<()> {
     page.wait_for("#live-text").await?;
-    page.wait_until("the shelf", "return toolshelf.readShelf().then ? true : false", vec![]).await
+    page.wait_until("the shelf", "return !!globalThis.toolshelf", vec![]).await
 }
 
 /// Types a text and sends it.
 async fn say(page: &Browser, text: &str) -> Result<()> {
     let field = page.wait_for("#live-text").await?;
     field.send_keys(text).await?;
-    field.send_keys(Key::Enter + "").await.map_err(Into::into)
+    field.send_keys(Key::Enter).await.map_err(Into::into)
 }
 
 /// Chooses who answers.
@@ -94,13 +94,13 @@ async fn the_keyboard_alone_suffices_and_what_is_cleared_comes_back() -> Result<
     let page = open().await?;
     tab_to(&page, "#live-text").await?;
     press(&page, "hash hello").await?;
-    press(&page, Key::Enter + "").await?;
+    press(&page, Key::Enter).await?;
     page.wait_for_text("[data-announcement]", HELLO).await?;
     // The last words come back with an arrow.
-    press(&page, Key::Up + "").await?;
+    press(&page, Key::Up).await?;
     let draft = page.run_js("return document.querySelector('#live-text').value", vec![]).await?;
     assert_eq!(draft, "hash hello");
-    press(&page, Key::Enter + "").await?;
+    press(&page, Key::Enter).await?;
     page.wait_until("two calls", "return document.querySelectorAll('.live__call').length === 2", vec![])
         .await?;
 
@@ -285,7 +285,7 @@ async fn a_providers_model_answers_through_the_companion_and_can_be_stopped() ->
 
     say(&browser, "a long story").await?;
     browser.wait_for_text(".live__lines", "Once upon a time").await?;
-    press(&browser, Key::Escape + "").await?;
+    press(&browser, Key::Escape).await?;
     browser.wait_for_text(".live__lines", "Interrupted").await?;
     say(&browser, "hello").await?;
     browser

@@ -4,7 +4,7 @@ use anyhow::Result;
 use e2e::Page;
 use serde_json::{Value, json};
 
-use super::delegating::add_spinning_tool;
+use super::delegating::{add_spinning_tool, before_each_page};
 use super::person::count;
 
 /// Calls a tool as the agent does. The arguments are its name and what it is given.
@@ -90,7 +90,7 @@ async fn a_call_that_the_agent_gives_up_ends_its_worker() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_offered_follows_the_shelf_and_comes_back_when_it_is_taken_away() -> Result<()> {
+async fn what_is_offered_follows_the_shelf() -> Result<()> {
     let page = start().await?;
     page.open("").await?;
     wait_for_tools(&page, &SHIPPED).await?;
@@ -102,14 +102,33 @@ async fn what_is_offered_follows_the_shelf_and_comes_back_when_it_is_taken_away(
     names.push("case");
     wait_for_tools(&page, &names).await?;
     page.wait_until("a toolchange", "return globalThis.changes > 0", vec![]).await?;
-    page.run_async_js(
-        "await toolshelf.removeShelf((await toolshelf.readShelf()).shelves.at(-1).key)",
-        vec![],
-    )
-    .await?;
+    page.run_async_js("await toolshelf.removeShelf(addedShelf)", vec![]).await?;
     wait_for_tools(&page, &SHIPPED).await?;
     page.run_js("location.hash = '#/live'", vec![]).await?;
     page.wait_for_text(".live__agent", "6 calls").await?;
+    page.quit().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_another_script_has_is_taken_over_when_it_is_free() -> Result<()> {
+    let page = start().await?;
+    let other = "
+        globalThis.other = new AbortController();
+        const tool = { name: 'hash', description: 'of another script', execute: () => ({ of: 'another' }) };
+        document.modelContext.registerTool(tool, { signal: other.signal })";
+    before_each_page(&page, other).await?;
+    page.open("").await?;
+    wait_for_tools(&page, &SHIPPED).await?;
+    assert_eq!(execute(&page, "hash", json!({"input": "abc"})).await?["of"], "another");
+    page.run_js("other.abort()", vec![]).await?;
+    let ours = "
+        document.modelContext.getTools().then((tools) => {
+            const tool = tools.find(({ name }) => name === 'hash');
+            globalThis.ours = tool && tool.description !== 'of another script';
+        });
+        return globalThis.ours === true";
+    page.wait_until("the page's own tool", ours, vec![]).await?;
+    assert_eq!(execute(&page, "hash", json!({"input": "abc"})).await?["ok"], true);
     page.quit().await
 }
 
@@ -119,7 +138,9 @@ async fn add_spinning_tool_here(page: &Page) -> Result<()> {
     let Some(spin) = spin else { anyhow::bail!("the contract lost a case") };
     let script = "
         const files = Object.fromEntries(Object.entries(arguments[0]).map(([name, bytes]) => [name, new Uint8Array(bytes)]));
-        return (await toolshelf.addShelf(files)).ok";
+        const added = await toolshelf.addShelf(files);
+        globalThis.addedShelf = added.dir;
+        return added.ok";
     assert_eq!(page.run_async_js(script, vec![json!(spin.folder())]).await?, true);
     Ok(())
 }

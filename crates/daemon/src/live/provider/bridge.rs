@@ -27,6 +27,8 @@ use crate::service::Service;
 
 /// What waits between the session and its bridge, each way.
 const QUEUE: usize = 64;
+/// Longest words of a person, in bytes.
+const TEXT_MAX_BYTES: usize = 64 * 1024;
 /// What waits for a connection.
 const WAITING_MAX: usize = 64;
 /// Sound that waits for a connection, in bytes.
@@ -80,6 +82,10 @@ impl Bridge {
     }
 
     pub(in crate::live) fn text(&self, text: String) -> Result<(), Refusal> {
+        if text.len() > TEXT_MAX_BYTES {
+            let why = format!("a model is told at most {TEXT_MAX_BYTES} bytes at a time");
+            return Err(Refusal::new(Code::OverBudget, why));
+        }
         self.ask(Ask::Text(text))
     }
 
@@ -216,7 +222,8 @@ struct Crossing {
 
 impl Crossing {
     async fn run(mut self) {
-        let mut tries = 0;
+        // Tries since there was a connection, and connections that were left for another one since an answer.
+        let (mut tries, mut moves) = (0, 0);
         loop {
             // Nothing is opened for nothing.
             while self.waiting.is_empty() && tries == 0 {
@@ -234,7 +241,9 @@ impl Crossing {
                 Some(Err(refusal)) => self.talk.lost(refusal),
                 None => End::Gone,
             };
-            tries = if std::mem::take(&mut self.talk.answered) { 0 } else { tries };
+            if std::mem::take(&mut self.talk.answered) {
+                moves = 0;
+            }
             match end {
                 End::Gone => return,
                 End::Idle => {
@@ -242,36 +251,47 @@ impl Crossing {
                     self.to.link(LinkState::Closed).await;
                 }
                 End::Lost { refusal, in_turn } => {
-                    let again = in_turn || !self.waiting.is_empty();
-                    tries += 1;
-                    if is_final(refusal.code) || tries >= TRIES || !again {
+                    tries = if std::mem::take(&mut self.talk.reached) { 1 } else { tries + 1 };
+                    if !self.lost(&refusal, in_turn, tries).await {
                         tries = 0;
-                        let lost = self.waiting.take();
-                        if again || !lost.is_empty() || is_final(refusal.code) {
-                            self.to.fault(&refusal).await;
-                            self.to.turn(TurnState::Failed).await;
-                        }
-                        self.to.link(LinkState::Closed).await;
-                    } else {
-                        if in_turn && self.talk.take_turn() {
-                            // Whether the model has acted on it is not known: it is not said again by itself.
-                            self.to.fault(&refusal).await;
-                            self.to.turn(TurnState::Failed).await;
-                        }
-                        if !self.pause(tries).await {
-                            return;
-                        }
+                    } else if !self.pause(tries).await {
+                        return;
                     }
                 }
                 End::Again => {
-                    tries += 1;
-                    if tries >= TRIES {
-                        tries = 0;
+                    moves += 1;
+                    // A provider that sends everybody away is left at that.
+                    tries = u32::from(moves < TRIES);
+                    if tries == 0 {
+                        moves = 0;
                         self.to.link(LinkState::Closed).await;
+                    } else if !self.pause(moves).await {
+                        return;
                     }
                 }
             }
         }
+    }
+
+    /// Tells of a connection that is lost; whether another try is worth it.
+    async fn lost(&mut self, refusal: &Refusal, in_turn: bool, tries: u32) -> bool {
+        let is_over = is_final(refusal.code) || tries >= TRIES;
+        let is_wanted = in_turn || !self.waiting.is_empty() || tries > 1;
+        // Words that wait are given up with the last try. Whether a model has acted on an answer that was being given
+        // is not known: it is not asked for again.
+        let has_waited = is_over && !self.waiting.take().is_empty();
+        let is_given_up = in_turn || has_waited;
+        if is_given_up || is_final(refusal.code) {
+            self.to.fault(refusal).await;
+        }
+        if is_given_up {
+            self.to.turn(TurnState::Failed).await;
+        }
+        let again = is_wanted && !is_over;
+        if !again {
+            self.to.link(LinkState::Closed).await;
+        }
+        again
     }
 
     /// Opens a connection while what is said is kept; `None` when the session is gone.

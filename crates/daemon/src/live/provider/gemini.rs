@@ -170,6 +170,7 @@ impl Gemini {
             if self.active && !self.muted {
                 step.said.push(Said::Ended(Ok(())));
             }
+            self.known.clear();
             (self.active, self.muted) = (false, false);
         }
         Ok(())

@@ -41,6 +41,8 @@ pub(super) struct Talk {
     words: String,
     /// Whether an answer has come to its end since that was last asked.
     pub(super) answered: bool,
+    /// Whether a connection was ready since that was last asked.
+    pub(super) reached: bool,
 }
 
 /// A connection in use.
@@ -56,17 +58,12 @@ struct Over<'a> {
 
 impl Talk {
     pub(super) fn new(wire: Wire, calls: Calls) -> Self {
-        Self { wire, calls, turn: false, words: String::new(), answered: false }
+        Self { wire, calls, turn: false, words: String::new(), answered: false, reached: false }
     }
 
-    /// There is no connection because of that.
+    /// There is no connection because of that. An answer that was expected will not come any more.
     pub(super) fn lost(&mut self, refusal: Refusal) -> End {
-        End::Lost { refusal, in_turn: self.turn }
-    }
-
-    /// Whether an answer was expected that will not come any more.
-    pub(super) fn take_turn(&mut self) -> bool {
-        std::mem::take(&mut self.turn)
+        End::Lost { refusal, in_turn: std::mem::take(&mut self.turn) }
     }
 
     /// Talks until the connection ends. An answer that is not whole by then is given up, and so are its calls.
@@ -217,7 +214,7 @@ impl Talk {
         let to = over.to;
         match said {
             Said::Ready => {
-                over.ready = true;
+                (over.ready, self.reached) = (true, true);
                 to.link(LinkState::Ready).await;
             }
             Said::Started => {
@@ -226,13 +223,17 @@ impl Talk {
                 self.calls.begin();
                 to.turn(TurnState::Started).await;
             }
-            Said::Words(text) => {
+            Said::Words(mut text) => {
+                bound(&mut text);
                 if self.words.len() + text.len() <= WORDS_MAX_BYTES {
                     self.words.push_str(&text);
                 }
                 to.frame(ServerFrame::Partial { text }).await;
             }
-            Said::Heard(text) => to.frame(ServerFrame::Heard { text }).await,
+            Said::Heard(mut text) => {
+                bound(&mut text);
+                to.frame(ServerFrame::Heard { text }).await;
+            }
             Said::Audio(pcm) => to.audio(&pcm).await,
             Said::Call(call) => self.calls.start(call),
             Said::Dropped(ids) => ids.iter().for_each(|id| self.calls.drop_one(id)),
@@ -265,4 +266,9 @@ impl Talk {
         }
         Ok(())
     }
+}
+
+/// What comes at once is no longer than a whole answer.
+fn bound(text: &mut String) {
+    text.truncate(text.floor_char_boundary(WORDS_MAX_BYTES));
 }
