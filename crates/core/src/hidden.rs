@@ -13,7 +13,12 @@ pub fn hidden_character(text: &str) -> Option<char> {
     text.chars().find(|&character| match character {
         '\n' | '\r' | '\t' => false,
         // The soft hyphen, and marks, overrides and isolates of the direction of writing.
-        '\u{ad}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}' => true,
         // Without width, or without any sign at all.
         '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' => true,
         '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => true,
@@ -45,14 +50,32 @@ mod tests {
 
     #[test]
     fn texts_of_every_script_are_seen() {
-        for text in ["Hashes a text.\n\tTwice.", "Größe – naïve", "计算摘要", "تجزئة النص", "हैश", "done \u{2713} \u{1f600} \u{2764}\u{fe0f}"] {
+        for text in [
+            "Hashes a text.\n\tTwice.",
+            "Größe – naïve",
+            "计算摘要",
+            "تجزئة النص",
+            "हैश",
+            "done \u{2713} \u{1f600} \u{2764}\u{fe0f}",
+        ] {
             assert_eq!(hidden_character(text), None, "{text}");
         }
     }
 
     #[test]
     fn what_is_not_seen_is_named() {
-        for hidden in ['\u{202e}', '\u{2066}', '\u{200b}', '\u{200d}', '\u{feff}', '\u{e0041}', '\0', '\u{1b}', '\u{85}', '\u{ad}'] {
+        for hidden in [
+            '\u{202e}',
+            '\u{2066}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{feff}',
+            '\u{e0041}',
+            '\0',
+            '\u{1b}',
+            '\u{85}',
+            '\u{ad}',
+        ] {
             assert_eq!(hidden_character(&format!("a{hidden}b")), Some(hidden), "{:x}", u32::from(hidden));
         }
         let refused = check_visible("description", "a\u{202e}b").unwrap_err();

@@ -39,7 +39,7 @@ fn main() {
     }
     let data = tempfile::tempdir().unwrap();
     let mut servers = vec![
-        Kind { name: "toolshelf mcp", command: ours(data.path()), },
+        Kind { name: "toolshelf mcp", command: ours(data.path()) },
         Kind { name: "bare rmcp, native", command: bare_command() },
     ];
     servers.extend(peer().map(|command| Kind { name: "hyper-mcp", command }));
@@ -91,7 +91,8 @@ fn starts(servers: &mut [Kind]) {
 }
 
 fn calls(servers: &mut [Kind]) {
-    let mut sessions: Vec<Session> = servers.iter_mut().map(|server| Session::start(&mut server.command)).collect();
+    let mut sessions: Vec<Session> =
+        servers.iter_mut().map(|server| Session::start(&mut server.command)).collect();
     let tools: Vec<String> = sessions.iter_mut().map(Session::hash_tool).collect();
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); servers.len()];
     for round in 0..CALLS + WARM {
@@ -171,7 +172,8 @@ impl Session {
     /// The name of the tool that hashes.
     fn hash_tool(&mut self) -> String {
         let listed = self.ask("tools/list", &json!({}));
-        let names = listed["result"]["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str());
+        let names =
+            listed["result"]["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str());
         names.into_iter().find(|name| name.ends_with("hash")).unwrap().to_owned()
     }
 }

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-mod common;
 #[path = "common/agent.rs"]
 mod agent;
+mod common;
 #[path = "common/server.rs"]
 mod server;
 
@@ -22,11 +22,24 @@ const FLOOD: u64 = 10_000;
 fn what_is_no_message_is_answered_and_the_next_one_is_read() {
     let data = tempfile::tempdir().unwrap();
     let mut agent = Agent::start(data.path(), None);
-    for bad in ["{", "[]", "7", "\"x\"", "{}", r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, "\u{0}", r#"{"jsonrpc":"2.0","id":9,"method":"no/such"}"#] {
+    for bad in [
+        "{",
+        "[]",
+        "7",
+        "\"x\"",
+        "{}",
+        r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+        "\u{0}",
+        r#"{"jsonrpc":"2.0","id":9,"method":"no/such"}"#,
+    ] {
         agent.send(format!("{bad}\n").as_bytes());
     }
     agent.send(b"\xff\xfe\n\n");
-    let deep = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}{}}}\n", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}{}}}\n",
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
     agent.send(deep.as_bytes());
     let long = vec![b'x'; 3 * 1024 * 1024];
     agent.send(&long);
@@ -76,7 +89,9 @@ fn a_storm_of_cancellations_harms_nobody() {
     }
     assert_eq!(agent.ask("ping", json!({}))["result"], json!({}));
     // No place is lost: as many calls as may run at a time run.
-    let ids: Vec<u64> = (0..4).map(|_| agent.request("tools/call", json!({"name": "hash", "arguments": {"input": "abc"}}))).collect();
+    let ids: Vec<u64> = (0..4)
+        .map(|_| agent.request("tools/call", json!({"name": "hash", "arguments": {"input": "abc"}})))
+        .collect();
     for id in ids {
         let mut answer = agent.answer(id);
         while answer["result"]["isError"] == true {
@@ -90,7 +105,9 @@ fn a_storm_of_cancellations_harms_nobody() {
 fn bad_bodies_over_http_are_refused_and_harm_nobody() {
     let server = Server::start();
     let accept = ("accept", "application/json, text/event-stream");
-    let post = |body: &str, headers: &[(&str, &str)]| server.request("POST", "/mcp", &[&[accept][..], headers].concat(), body);
+    let post = |body: &str, headers: &[(&str, &str)]| {
+        server.request("POST", "/mcp", &[&[accept][..], headers].concat(), body)
+    };
     for body in ["", "{", "[]", "7", "{}", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#] {
         let reply = post(body, &[]);
         assert!((400..500).contains(&reply.status), "{body}: {reply:?}");
@@ -98,7 +115,9 @@ fn bad_bodies_over_http_are_refused_and_harm_nobody() {
     assert_eq!(post(&"x".repeat(3 * 1024 * 1024), &[]).status, 413);
     assert!((400..500).contains(&post("{}", &[("content-type", "text/plain")]).status));
     assert!((400..500).contains(&post("{}", &[("accept", "text/html")]).status));
-    assert!((400..500).contains(&server.request("GET", "/mcp", &[("accept", "text/event-stream")], "").status));
+    assert!(
+        (400..500).contains(&server.request("GET", "/mcp", &[("accept", "text/event-stream")], "").status)
+    );
     assert_eq!(server.request("PUT", "/mcp", &[], "").status, 405);
     let unknown = post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, &[("mcp-session-id", "made-up")]);
     assert_eq!(unknown.status, 404);
@@ -115,13 +134,18 @@ fn a_client_that_hangs_up_in_a_call_takes_its_worker_with_it() {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": "case", "arguments": {"input": "x"}, "_meta": meta}}).to_string();
-    let head = |name: &str| format!(
-        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+        "params": {"name": "case", "arguments": {"input": "x"}, "_meta": meta}})
+    .to_string();
+    let head = |name: &str| {
+        format!(
+            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
          accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\n\
          mcp-name: {name}\r\ncontent-length: {}\r\n\r\n{call}",
-        server.port, server.token, call.len()
-    );
+            server.port,
+            server.token,
+            call.len()
+        )
+    };
     let mut streams = Vec::new();
     for _ in 0..4 {
         let mut stream = server.connect();
@@ -156,19 +180,29 @@ fn nothing_of_one_client_reaches_another() {
 
     let names = |client: &Http| -> Vec<String> {
         let listed = client.ask("tools/list", json!({}));
-        listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        listed["result"]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert!(names(&ann).contains(&"diff".to_owned()));
     let mut bens = names(&ben);
     bens.sort();
     assert_eq!(bens, ["delegate_task", "hash", "task_status"]);
-    let call = |client: &Http, name: &str, args: Value| client.ask("tools/call", json!({"name": name, "arguments": args}));
+    let call = |client: &Http, name: &str, args: Value| {
+        client.ask("tools/call", json!({"name": name, "arguments": args}))
+    };
     assert_eq!(call(&ben, "diff", json!({"a": "x", "b": "y"}))["error"]["code"], -32602);
     assert_eq!(call(&ben, "hash", json!({"input": "x"}))["result"]["isError"], false);
     let other = call(&ben, "delegate_task", json!({"agent": "diff", "task": "x"}));
     assert_eq!(agent::refused(&other["result"]), "unknown-tool");
     let task = call(&ann, "delegate_task", json!({"agent": "hash", "task": "abc"}));
-    let address = task["result"]["structuredContent"]["task"]["address"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned();
+    let address = task["result"]["structuredContent"]["task"]["address"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{task}"))
+        .to_owned();
     let status = |client: &Http| call(client, "task_status", json!({"address": address}))["result"].clone();
     assert_eq!(status(&ann)["isError"], false);
     assert_eq!(agent::refused(&status(&ben)), "task-owner-mismatch");
@@ -179,8 +213,12 @@ fn nothing_of_one_client_reaches_another() {
     // A session is its owner's, also for who knows its name.
     let stolen = Http { session: ann.session.clone(), token: ben.token.clone(), server: &server };
     assert_eq!(stolen.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).status, 404);
-    assert!(server.get("/v1/shelf").status == 200 && stolen.get_v1() == 401, "an agent's token opens nothing else");
-    let removed = agent::program(server.data.path()).args(["mcp", "token", "remove", "ben"]).output().unwrap();
+    assert!(
+        server.get("/v1/shelf").status == 200 && stolen.get_v1() == 401,
+        "an agent's token opens nothing else"
+    );
+    let removed =
+        agent::program(server.data.path()).args(["mcp", "token", "remove", "ben"]).output().unwrap();
     assert!(removed.status.success());
     assert_eq!(ben.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).status, 401);
     assert!(!server.log().contains(&ann.token), "tokens are in no log");
@@ -200,7 +238,10 @@ impl<'s> Http<'s> {
             "protocolVersion": agent::REVISION, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}));
         assert_eq!(reply.status, 200, "{reply:?}");
         client.session = reply.header("mcp-session-id").unwrap().to_owned();
-        assert_eq!(client.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).status, 202);
+        assert_eq!(
+            client.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).status,
+            202
+        );
         client
     }
 
@@ -215,7 +256,9 @@ impl<'s> Http<'s> {
     }
 
     fn get_v1(&self) -> u16 {
-        self.server.request("GET", "/v1/shelf", &[("authorization", &*format!("Bearer {}", self.token))], "").status
+        self.server
+            .request("GET", "/v1/shelf", &[("authorization", &*format!("Bearer {}", self.token))], "")
+            .status
     }
 
     fn ask(&self, method: &str, params: Value) -> Value {

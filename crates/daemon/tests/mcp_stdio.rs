@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-mod common;
 #[path = "common/agent.rs"]
 mod agent;
+mod common;
 #[path = "common/server.rs"]
 mod server;
 
@@ -31,20 +31,35 @@ fn tools_are_listed_and_called() {
     let mut agent = Agent::start(data.path(), None);
     let tools = agent.tools();
     let names: Vec<&str> = tools.keys().map(String::as_str).collect();
-    assert_eq!(names, [
-        "call_extension", "cancel_task", "delegate_task", "diff", "diff-loose", "hash", "list_extensions", "task_status",
-    ]);
+    assert_eq!(
+        names,
+        [
+            "call_extension",
+            "cancel_task",
+            "delegate_task",
+            "diff",
+            "diff-loose",
+            "hash",
+            "list_extensions",
+            "task_status",
+        ]
+    );
     assert_eq!(tools["hash"]["inputSchema"]["required"], json!(["input"]));
     assert_eq!(tools["hash"]["annotations"]["readOnlyHint"], true);
     let result = agent.call("hash", json!({"input": "abc"}));
-    assert_eq!((&result["isError"], &result["structuredContent"]["output"]), (&json!(false), &json!(ABC)), "{result}");
+    assert_eq!(
+        (&result["isError"], &result["structuredContent"]["output"]),
+        (&json!(false), &json!(ABC)),
+        "{result}"
+    );
     let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(text, result["structuredContent"]);
     for (name, tool) in &tools {
         let Some(schema) = tool.get("outputSchema") else { continue };
         let args = if name == "hash" { json!({"input": "x"}) } else { json!({"a": "x\ny\n", "b": "x\nz\n"}) };
         let answer = agent.call(name, args);
-        jsonschema::validate(schema, &answer["structuredContent"]).unwrap_or_else(|err| panic!("{name}: {err} {answer}"));
+        jsonschema::validate(schema, &answer["structuredContent"])
+            .unwrap_or_else(|err| panic!("{name}: {err} {answer}"));
     }
     let status = agent.close();
     assert!(status.success(), "{status}");
@@ -65,10 +80,35 @@ fn every_revision_that_is_known_is_spoken() {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let discovered = agent.ask("server/discover", json!({ "_meta": meta }));
-    let versions = discovered["result"]["supportedVersions"].as_array().unwrap_or_else(|| panic!("{discovered}"));
+    let versions =
+        discovered["result"]["supportedVersions"].as_array().unwrap_or_else(|| panic!("{discovered}"));
     assert!(versions.contains(&json!("2026-07-28")), "{discovered}");
     let call = json!({ "name": "hash", "arguments": { "input": "abc" }, "_meta": meta });
     assert_eq!(agent.ask("tools/call", call)["result"]["structuredContent"]["output"], ABC);
+}
+
+#[test]
+fn a_client_that_knows_tasks_gets_one() {
+    let data = data();
+    let mut agent = Agent::silent(data.path(), None);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+    });
+    let call =
+        json!({ "name": "delegate_task", "arguments": { "agent": "hash", "task": "abc" }, "_meta": meta });
+    let created = agent.ask("tools/call", call)["result"].clone();
+    assert_eq!(created["resultType"], "task", "{created}");
+    let id = created["taskId"].as_str().unwrap();
+    let mut task = Value::Null;
+    common::eventually("the task has ended", || {
+        task = agent.ask("tasks/get", json!({ "taskId": id, "_meta": meta }))["result"].clone();
+        task["status"] == "completed"
+    });
+    assert!(task["result"]["content"][0]["text"].as_str().unwrap().contains(ABC), "{task}");
+    let unknown = agent.ask("tasks/get", json!({ "taskId": "task_x", "_meta": meta }));
+    assert_eq!(unknown["error"]["data"]["refused"], "invalid-task-address", "{unknown}");
 }
 
 #[test]
@@ -108,7 +148,9 @@ fn a_call_tells_how_far_it_is_and_what_is_refused_is_logged() {
     let steps: Vec<f64> = agent
         .heard
         .iter()
-        .filter(|message| message["method"] == "notifications/progress" && message["params"]["progressToken"] == "p")
+        .filter(|message| {
+            message["method"] == "notifications/progress" && message["params"]["progressToken"] == "p"
+        })
         .map(|message| message["params"]["progress"].as_f64().unwrap())
         .collect();
     assert!(steps.len() >= 3 && steps.is_sorted() && steps.last() == Some(&1.0), "{steps:?}");
@@ -117,7 +159,11 @@ fn a_call_tells_how_far_it_is_and_what_is_refused_is_logged() {
     assert_eq!(agent.ask("logging/setLevel", json!({"level": "error"}))["result"], json!({}));
     agent.call("hash", json!({}));
     agent.ask("ping", json!({}));
-    assert!(agent.heard.iter().all(|message| message["method"] != "notifications/message"), "{:?}", agent.heard);
+    assert!(
+        agent.heard.iter().all(|message| message["method"] != "notifications/message"),
+        "{:?}",
+        agent.heard
+    );
 }
 
 #[test]
@@ -138,11 +184,23 @@ fn a_definition_that_changes_is_refused_until_it_is_approved() {
     });
     assert_eq!(refused(&result), "definition-changed");
     assert_eq!(agent.tools()["case"]["description"], "Answers at once.", "agents see what was admitted");
-    assert_eq!(refused(&agent.call("call_extension", json!({"name": "case", "arguments": {"input": "x"}}))), "definition-changed");
-    assert_eq!(refused(&agent.call("delegate_task", json!({"agent": "case", "task": "x"}))), "definition-changed");
+    assert_eq!(
+        refused(&agent.call("call_extension", json!({"name": "case", "arguments": {"input": "x"}}))),
+        "definition-changed"
+    );
+    assert_eq!(
+        refused(&agent.call("delegate_task", json!({"agent": "case", "task": "x"}))),
+        "definition-changed"
+    );
 
     let definitions = |args: &[&str]| {
-        let output = program(data.path()).arg("--shelf").arg(shelf.path()).arg("definitions").args(args).output().unwrap();
+        let output = program(data.path())
+            .arg("--shelf")
+            .arg(shelf.path())
+            .arg("definitions")
+            .args(args)
+            .output()
+            .unwrap();
         (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     };
     let (code, shown) = definitions(&["diff", "case"]);
@@ -166,10 +224,14 @@ fn a_new_tool_waits_for_a_person_where_that_is_wanted() {
     let data = data();
     let shelf = common::one_tool_of_text(common::ANSWERS);
     let mut command = program(data.path());
-    let mut agent = Agent::of(command.env("TOOLSHELF_MCP_NEW_TOOLS", "ask").arg("--shelf").arg(shelf.path()).arg("mcp"));
+    let mut agent =
+        Agent::of(command.env("TOOLSHELF_MCP_NEW_TOOLS", "ask").arg("--shelf").arg(shelf.path()).arg("mcp"));
     agent.hello(agent::REVISION);
     assert!(!agent.tools().contains_key("case"));
-    assert_eq!(refused(&agent.call("call_extension", json!({"name": "case", "arguments": {"input": "x"}}))), "definition-changed");
+    assert_eq!(
+        refused(&agent.call("call_extension", json!({"name": "case", "arguments": {"input": "x"}}))),
+        "definition-changed"
+    );
     let approved = program(data.path())
         .env("TOOLSHELF_MCP_NEW_TOOLS", "ask")
         .arg("--shelf")
@@ -201,7 +263,10 @@ fn a_companion_that_runs_is_asked() {
     let hash = rows.iter().find(|row| row["tools"][0] == "hash").unwrap();
     assert_eq!(hash["toolDetails"][0]["latency"]["calls"], 1, "{hash}");
     let delegated = agent.call("delegate_task", json!({"agent": "hash", "task": "abc"}));
-    let address = delegated["structuredContent"]["task"]["address"].as_str().unwrap_or_else(|| panic!("{delegated}")).to_owned();
+    let address = delegated["structuredContent"]["task"]["address"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{delegated}"))
+        .to_owned();
     let uri = format!("toolshelf://tasks/{address}");
     common::eventually("the task has ended", || {
         let read = agent.ask("resources/read", json!({"uri": uri}));

@@ -153,9 +153,7 @@ fn execute(command: Command) -> Result<()> {
         Command::BenchExtensions => {
             sh::run(sh::cargo().args(["bench", "--package", "toolshelf-sandbox", "--bench", "extensions"]))
         }
-        Command::BenchMcp => {
-            sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "mcp"]))
-        }
+        Command::BenchMcp => sh::run(sh::cargo().args(["bench", "--package", "toolshelf", "--bench", "mcp"])),
         Command::Screenshot => page::screenshot(),
         Command::FinishDist => finish::staged(),
     }

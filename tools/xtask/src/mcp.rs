@@ -34,7 +34,14 @@ pub(crate) fn clients() -> Result<()> {
     println!("fetching the clients of MCP, about half a minute…");
     fs::create_dir_all(folder())?;
     fs::write(folder().join(PACKAGE), &wanted)?;
-    let options = ["--no-save", "--package-lock=false", "--no-audit", "--no-fund", "--omit=optional", "--loglevel=error"];
+    let options = [
+        "--no-save",
+        "--package-lock=false",
+        "--no-audit",
+        "--no-fund",
+        "--omit=optional",
+        "--loglevel=error",
+    ];
     let npm = || {
         let mut npm = sh::program("npm");
         npm.current_dir(folder());
@@ -54,7 +61,8 @@ pub(crate) fn test() -> Result<()> {
     sh::run(sh::cargo().args(["build", "--package", "toolshelf", "--bin", "toolshelf"]))?;
     for script in SCRIPTS {
         let source = sh::root().join("tests/mcp").join(script);
-        fs::copy(&source, folder().join(script)).with_context(|| format!("cannot copy {}", source.display()))?;
+        fs::copy(&source, folder().join(script))
+            .with_context(|| format!("cannot copy {}", source.display()))?;
     }
     let program = sh::root().join("target/debug/toolshelf");
     let mut node = std::process::Command::new(node());

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::mcp_clients::Client;
+use super::args_kept::{Receipts, Secret};
+use super::args_mcp::{Definitions, Mcp};
 use super::serve::read_address;
 use super::task::Deadline;
 use crate::log::LogFormat;
@@ -185,8 +186,10 @@ pub(crate) enum Command {
     /// On standard input and output, for a client that starts this program. Where a companion runs (`toolshelf serve`),
     /// it is asked; it serves the same over HTTP, at /mcp.
     #[command(args_conflicts_with_subcommands = true)]
-    #[command(after_help = "Examples:\n  toolshelf mcp install claude\n  toolshelf mcp install vscode --print\n  \
-        toolshelf mcp token add desk --tools hash,diff")]
+    #[command(
+        after_help = "Examples:\n  toolshelf mcp install claude\n  toolshelf mcp install vscode --print\n  \
+        toolshelf mcp token add desk --tools hash,diff"
+    )]
     Mcp {
         /// A folder that tasks may work in; the first is the one for tasks that name none
         #[arg(long = "root", value_name = "DIR")]
@@ -384,104 +387,6 @@ pub(crate) enum Keys {
     Remove {
         /// The publisher's passport
         passport: String,
-    },
-}
-
-/// What agents need.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Mcp {
-    /// Write the shelf into the configuration of a client
-    ///
-    /// What is in the file stays; a copy of it is kept beside it.
-    Install {
-        /// The client
-        client: Client,
-        /// Show what would be written, and where, and write nothing
-        #[arg(long)]
-        print: bool,
-        /// Take the shelf out of the configuration again
-        #[arg(long, conflicts_with = "print")]
-        remove: bool,
-        /// The file, instead of the client's usual one
-        #[arg(long, value_name = "FILE")]
-        file: Option<PathBuf>,
-    },
-    /// Tokens of agents that come over HTTP, each with its tools
-    #[command(subcommand)]
-    Token(McpToken),
-}
-
-/// What to do with tokens of agents.
-#[derive(Debug, Subcommand)]
-pub(crate) enum McpToken {
-    /// Make a token, and print it this one time
-    Add {
-        /// A name for it
-        name: String,
-        /// Its tools, with commas between them; all of them where none are named
-        #[arg(long, value_delimiter = ',')]
-        tools: Option<Vec<String>>,
-    },
-    /// List the tokens with their tools
-    List,
-    /// Forget a token: whoever has it is refused from now on
-    Remove {
-        /// Its name
-        name: String,
-    },
-}
-
-/// What to do with definitions.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Definitions {
-    /// List every tool with how it stands
-    List,
-    /// Show what has changed since it was admitted
-    Diff {
-        /// The tools; all that have changed where none is named
-        names: Vec<String>,
-    },
-    /// Admit what is there now
-    Approve {
-        /// The tools
-        #[arg(required = true)]
-        names: Vec<String>,
-    },
-}
-
-/// What to do with secrets.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Secret {
-    /// List their ids
-    List,
-    /// Keep the secret that is piped in
-    Set {
-        /// Its id
-        id: String,
-    },
-    /// Forget one
-    Remove {
-        /// Its id
-        id: String,
-    },
-}
-
-/// What to do with receipts.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Receipts {
-    /// List the newest
-    List {
-        /// How many
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
-    },
-    /// Check that a log is whole, with nothing but its file and a key
-    Verify {
-        /// The log; by default this computer's
-        file: Option<PathBuf>,
-        /// The public key; by default the file beside the log
-        #[arg(long)]
-        key: Option<String>,
     },
 }
 

@@ -6,13 +6,17 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use toolshelf_core::refusal::{Code, Refusal};
 
-use super::args::Definitions;
+use super::args_mcp::Definitions;
 use super::companion;
 use super::outcome::{Exit, Outcome};
 use super::show::{Style, printable, table};
 use crate::frames::session::ADMIN;
 
-pub(super) async fn run(shelf: Option<PathBuf>, command: Definitions, style: Style) -> Result<Outcome, Refusal> {
+pub(super) async fn run(
+    shelf: Option<PathBuf>,
+    command: Definitions,
+    style: Style,
+) -> Result<Outcome, Refusal> {
     let ask = async |command: &str, args: Value| {
         companion::ask(shelf.clone(), &format!("{ADMIN}definitions.{command}"), &args).await
     };
@@ -28,7 +32,8 @@ pub(super) async fn run(shelf: Option<PathBuf>, command: Definitions, style: Sty
             let changed: Vec<_> = wanted.into_iter().filter(|row| row["diff"] != "").collect();
             let mut text = String::new();
             for row in &changed {
-                let _ = writeln!(text, "{}", style.bold(&printable(row["name"].as_str().unwrap_or_default())));
+                let _ =
+                    writeln!(text, "{}", style.bold(&printable(row["name"].as_str().unwrap_or_default())));
                 for line in row["diff"].as_str().unwrap_or_default().lines() {
                     let line = printable(line);
                     let line = match line.bytes().next() {
@@ -66,7 +71,10 @@ fn wanted<'r>(rows: &'r [Value], names: &[String]) -> Result<Vec<&'r Value>, Ref
     }
     let find = |name: &String| {
         rows.iter().find(|row| row["name"] == *name).ok_or_else(|| {
-            Refusal::new(Code::UnknownTool, format!("no tool {name:?} is known; `toolshelf definitions list` shows them"))
+            Refusal::new(
+                Code::UnknownTool,
+                format!("no tool {name:?} is known; `toolshelf definitions list` shows them"),
+            )
         })
     };
     names.iter().map(find).collect()

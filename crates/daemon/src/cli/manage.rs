@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use toolshelf_core::refusal::{Code, Refusal};
 
-use super::args::{Ext, Grant, Keys, Receipts, Secret};
+use super::args::{Ext, Grant, Keys};
+use super::args_kept::{Receipts, Secret};
 use super::companion;
 use super::ext;
 use super::ext_new;

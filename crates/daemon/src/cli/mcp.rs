@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::task::spawn_local;
 use toolshelf_core::refusal::{Code, Refusal};
 
-use super::args::{Mcp, McpToken};
+use super::args_mcp::{Mcp, McpToken};
 use super::outcome::Outcome;
 use super::show::{Style, printable, table};
 use super::{mcp_install, serve};
@@ -86,7 +86,9 @@ fn token(command: McpToken, style: Style) -> Result<Outcome, Refusal> {
             let text = format!(
                 "{}\n{}\n",
                 *token,
-                style.dim("This is the only time that it is shown. Send it as `authorization: Bearer …` to /mcp.")
+                style.dim(
+                    "This is the only time that it is shown. Send it as `authorization: Bearer …` to /mcp."
+                )
             );
             Ok(Outcome::done(json!({ "ok": true, "name": name, "token": *token }), text))
         }
@@ -95,7 +97,8 @@ fn token(command: McpToken, style: Style) -> Result<Outcome, Refusal> {
             let mut rows = vec![["NAME", "TOOLS"].map(str::to_owned).to_vec()];
             rows.extend(all.iter().map(|(name, kept)| {
                 let tools = kept.tools.as_ref();
-                let tools = tools.map_or("all".to_owned(), |tools| Vec::from_iter(tools.iter().cloned()).join(", "));
+                let tools =
+                    tools.map_or("all".to_owned(), |tools| Vec::from_iter(tools.iter().cloned()).join(", "));
                 vec![printable(name), printable(&tools)]
             }));
             let text = if all.is_empty() { "no tokens\n".to_owned() } else { table(&rows, style) };

@@ -55,7 +55,11 @@ impl Client {
 
     /// The file, from the person's home folder and the folder of configurations.
     pub(super) fn file(self, home: &Path, config: &Path) -> PathBuf {
-        let support = if cfg!(target_os = "macos") { home.join("Library/Application Support") } else { config.to_owned() };
+        let support = if cfg!(target_os = "macos") {
+            home.join("Library/Application Support")
+        } else {
+            config.to_owned()
+        };
         match self {
             Self::Claude => home.join(".claude.json"),
             Self::ClaudeDesktop => support.join("Claude/claude_desktop_config.json"),

@@ -35,11 +35,16 @@ pub(super) fn run(
     let shown = json!({ client.servers(): { NAME: &entry } });
     if print {
         let pretty = serde_json::to_string_pretty(&shown).unwrap_or_default();
-        let text = format!("{} reads {}:\n\n{pretty}\n", client.title(), printable(&path.display().to_string()));
+        let text =
+            format!("{} reads {}:\n\n{pretty}\n", client.title(), printable(&path.display().to_string()));
         return Ok(Outcome::done(json!({ "ok": true, "file": path, "configuration": shown }), text));
     }
     let before = read(&path)?;
-    let after = if remove { without(client, &path, before.as_deref())? } else { Some(with(client, &path, before.as_deref(), &entry)?) };
+    let after = if remove {
+        without(client, &path, before.as_deref())?
+    } else {
+        Some(with(client, &path, before.as_deref(), &entry)?)
+    };
     let changed = after.is_some() && after != before;
     if let Some(after) = after.filter(|_| changed) {
         if let Some(before) = &before {
@@ -63,7 +68,9 @@ pub(super) fn run(
 }
 
 fn usual(client: Client) -> Result<PathBuf, Refusal> {
-    let none = || Refusal::new(Code::StorageUnavailable, "there is no home folder; name the client's file with --file");
+    let none = || {
+        Refusal::new(Code::StorageUnavailable, "there is no home folder; name the client's file with --file")
+    };
     let home = std::env::home_dir().ok_or_else(none)?;
     let config = etcetera::base_strategy::choose_base_strategy().map_err(|_| none())?.config_dir();
     Ok(client.file(&home, &config))
@@ -71,8 +78,9 @@ fn usual(client: Client) -> Result<PathBuf, Refusal> {
 
 /// How the client starts this program, with the folders that are set here: the client does not know them.
 fn entry(client: Client, shelf: Option<PathBuf>) -> Result<Value, Refusal> {
-    let program = std::env::current_exe()
-        .map_err(|err| Refusal::new(Code::FileUnavailable, format!("this program does not find itself: {err}")))?;
+    let program = std::env::current_exe().map_err(|err| {
+        Refusal::new(Code::FileUnavailable, format!("this program does not find itself: {err}"))
+    })?;
     let mut args = vec!["mcp".to_owned()];
     if let Some(shelf) = shelf {
         let shelf = std::path::absolute(&shelf).map_err(|err| files::unavailable(&shelf, &err))?;
@@ -98,9 +106,10 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Refusal> {
     }
     match files::read(path, FILE_MAX_BYTES)? {
         Found::Whole(bytes) => Ok(Some(bytes)),
-        Found::TooLong(bytes) => {
-            Err(Refusal::new(Code::OverBudget, format!("{} has {bytes} bytes, which is too much", path.display())))
-        }
+        Found::TooLong(bytes) => Err(Refusal::new(
+            Code::OverBudget,
+            format!("{} has {bytes} bytes, which is too much", path.display()),
+        )),
     }
 }
 
@@ -136,7 +145,9 @@ fn servers<'r>(client: Client, path: &Path, root: &'r mut Node) -> Result<&'r mu
 }
 
 fn parsed(client: Client, path: &Path, before: Option<&[u8]>) -> Result<Node, Refusal> {
-    let Some(bytes) = before.filter(|bytes| !bytes.trim_ascii().is_empty()) else { return Ok(Node::Object(Vec::new())) };
+    let Some(bytes) = before.filter(|bytes| !bytes.trim_ascii().is_empty()) else {
+        return Ok(Node::Object(Vec::new()));
+    };
     match serde_json::from_slice(bytes) {
         Ok(root @ Node::Object(_)) => Ok(root),
         Ok(_) => Err(unfit(client, path, "it is no object")),
@@ -155,7 +166,9 @@ fn unfit(client: Client, path: &Path, why: &str) -> Refusal {
 
 fn node(value: &Value) -> Node {
     match value {
-        Value::Object(object) => Node::Object(object.iter().map(|(key, value)| (key.clone(), node(value))).collect()),
+        Value::Object(object) => {
+            Node::Object(object.iter().map(|(key, value)| (key.clone(), node(value))).collect())
+        }
         Value::Array(values) => Node::Array(values.iter().map(node).collect()),
         plain => Node::Plain(plain.clone()),
     }
@@ -194,7 +207,10 @@ mod tests {
             assert_eq!(args.last().unwrap(), "mcp");
             assert_eq!(install(client, &path, false).unwrap().json["changed"], false, "{client:?}");
 
-            let kept = format!(r#"{{"zebra": 1, "{}": {{"other": {{"command": "x"}}}}, "apple": 2}}"#, client.servers());
+            let kept = format!(
+                r#"{{"zebra": 1, "{}": {{"other": {{"command": "x"}}}}, "apple": 2}}"#,
+                client.servers()
+            );
             fs::write(&path, &kept).unwrap();
             install(client, &path, false).unwrap();
             assert_eq!(fs::read_to_string(copy_of(&path.canonicalize().unwrap())).unwrap(), kept);

@@ -60,7 +60,10 @@ pub(super) async fn run(shelf: Option<PathBuf>, serve: Serve, as_json: bool) -> 
     let (stop, stopping) = Stopping::new();
     let handle = Handle::of(service.clone());
     if let Err(err) = mcp::socket::listen(&data, handle.clone(), stopping.clone()) {
-        tracing::warn!(error = err.to_string(), "agents of this computer cannot reach this companion by its socket");
+        tracing::warn!(
+            error = err.to_string(),
+            "agents of this computer cannot reach this companion by its socket"
+        );
     }
     let app = App::new(handle, token, Hosts::of(address), stopping);
     background(&app, &service).await;

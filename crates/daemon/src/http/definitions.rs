@@ -15,6 +15,7 @@ pub(super) async fn list(State(app): State<App>) -> Answered {
 pub(super) async fn approve(State(app): State<App>, request: Request) -> Answered {
     let args = object(request).await?;
     // What was asked for is written down, whoever waits for the answer.
-    let approved = app.handle().order(async move |service| service.approve_definitions(&args).await).await??;
+    let approved =
+        app.handle().order(async move |service| service.approve_definitions(&args).await).await??;
     Ok(Json(approved))
 }

@@ -20,8 +20,8 @@
 
 pub(crate) mod accept;
 pub(crate) mod answer;
-mod events;
 mod definitions;
+mod events;
 mod extensions;
 mod facts;
 pub(crate) mod guard;

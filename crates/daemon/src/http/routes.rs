@@ -17,8 +17,8 @@ use toolshelf_core::task::listing::Filter;
 use super::answer::{Answered, Fault, invalid, object};
 use super::metrics::{MEDIA_TYPE, Now};
 use super::{App, definitions, events, extensions as ext, facts, guard, page};
-use crate::{live, mcp};
 use crate::service::{OWNER, Session};
+use crate::{live, mcp};
 
 /// The description of all routes.
 const OPENAPI: &str = include_str!("openapi.json");

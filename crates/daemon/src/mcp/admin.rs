@@ -65,7 +65,10 @@ impl Service {
                 let why = format!("{name:?} has changed since it was looked at; look again");
                 return Err(Refusal::new(Code::DefinitionChanged, why));
             }
-            approved.push((row.key.clone(), Pin { sha256: hash, by: By::Approval, at_unix_ms, definition: found }));
+            approved.push((
+                row.key.clone(),
+                Pin { sha256: hash, by: By::Approval, at_unix_ms, definition: found },
+            ));
         }
         let listed: Vec<_> = approved
             .iter()
@@ -80,7 +83,9 @@ impl Service {
 
 /// What a person compares: the lines that differ between what was admitted and what is there. Empty where nothing does.
 fn diff(row: &Row) -> String {
-    let shown = |definition: Option<&super::definition::Definition>| definition.map(|it| it.shown()).unwrap_or_default();
+    let shown = |definition: Option<&super::definition::Definition>| {
+        definition.map(|it| it.shown()).unwrap_or_default()
+    };
     let pinned = shown(row.pinned.as_ref().map(|pin| &pin.definition));
     let found = shown(row.found.as_ref());
     if row.state == State::Gone || pinned == found {
@@ -89,7 +94,15 @@ fn diff(row: &Row) -> String {
     let diff = TextDiff::from_lines(&pinned, &found);
     let text = diff.unified_diff().context_radius(CONTEXT_LINES).header("admitted", "found").to_string();
     // What is hidden must be seen here of all places.
-    text.chars().map(|c| if toolshelf_core::hidden::hidden_character(c.encode_utf8(&mut [0; 4])).is_some() { format!("<U+{:04X}>", u32::from(c)) } else { c.to_string() }).collect()
+    text.chars()
+        .map(|c| {
+            if toolshelf_core::hidden::hidden_character(c.encode_utf8(&mut [0; 4])).is_some() {
+                format!("<U+{:04X}>", u32::from(c))
+            } else {
+                c.to_string()
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ const REFUSAL: &str = "toolshelf/refusal";
 pub(super) fn answered(called: Called) -> CallToolResult {
     let Called { value, content, .. } = called;
     let blocks = content.is_some();
-    let mut result = CallToolResult::success(content.unwrap_or_else(|| vec![ContentBlock::text(text(&value))]));
+    let mut result =
+        CallToolResult::success(content.unwrap_or_else(|| vec![ContentBlock::text(text(&value))]));
     if !blocks {
         result.structured_content = Some(value);
     }

@@ -65,6 +65,11 @@ pub(super) fn to_the_end(name: &str) -> bool {
     [DELEGATE_TASK, CANCEL_TASK].contains(&name)
 }
 
+/// Whether a call hands over a task.
+pub(super) fn delegates(name: &str) -> bool {
+    name == DELEGATE_TASK
+}
+
 /// How loud a line is that a tool has logged.
 pub(super) fn level(entry: &HostLogEntry) -> LoggingLevel {
     match &*entry.level {
@@ -76,8 +81,24 @@ pub(super) fn level(entry: &HostLogEntry) -> LoggingLevel {
 }
 
 impl Service {
+    /// What `command` (`task_status` or `cancel_task`) says of the task at `address`.
+    pub(super) async fn agent_task_command(
+        &self,
+        who: &Who,
+        command: &str,
+        address: String,
+    ) -> Result<Value, Fault> {
+        let args = Map::from_iter([("address".to_owned(), address.into())]);
+        Ok(self.agent_call(who, command, args).await?.value)
+    }
+
     /// Calls the tool that `who` knows by `name`.
-    pub(super) async fn agent_call(&self, who: &Who, name: &str, args: Map<String, Value>) -> Result<Called, Fault> {
+    pub(super) async fn agent_call(
+        &self,
+        who: &Who,
+        name: &str,
+        args: Map<String, Value>,
+    ) -> Result<Called, Fault> {
         if !who.may(name) {
             return Err(unknown(name));
         }
@@ -118,7 +139,12 @@ impl Service {
         }
     }
 
-    async fn agent_extension(&self, extension: &str, tool: &str, args: Map<String, Value>) -> Result<Called, Fault> {
+    async fn agent_extension(
+        &self,
+        extension: &str,
+        tool: &str,
+        args: Map<String, Value>,
+    ) -> Result<Called, Fault> {
         let host = self.extensions().map_err(Refusal::from)?;
         let call = Invocation {
             extension: extension.to_owned(),
@@ -192,7 +218,8 @@ fn unknown(name: &str) -> Fault {
 
 /// What an extension answers. One that answers `{"content": […]}` with blocks of the protocol gives just these.
 fn answered(result: Value, log: Vec<HostLogEntry>) -> Called {
-    let blocks = result.as_object().filter(|result| result.len() == 1).and_then(|result| result.get("content"));
+    let blocks =
+        result.as_object().filter(|result| result.len() == 1).and_then(|result| result.get("content"));
     let content = blocks.filter(|blocks| blocks.as_array().is_some_and(|blocks| !blocks.is_empty()));
     let content = content.and_then(|blocks| serde_json::from_value(blocks.clone()).ok());
     let value = if result.is_object() { result } else { json!({ "result": result }) };

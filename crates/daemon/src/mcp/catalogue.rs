@@ -169,7 +169,12 @@ impl Catalogue {
             pins = lock.change(|pins| {
                 for (key, by, definition) in admitted {
                     // Another process may have been faster; then its entry holds.
-                    pins.entry(key).or_insert_with(|| Pin { sha256: definition.hash(), by, at_unix_ms: now, definition });
+                    pins.entry(key).or_insert_with(|| Pin {
+                        sha256: definition.hash(),
+                        by,
+                        at_unix_ms: now,
+                        definition,
+                    });
                 }
             })?;
         }
@@ -220,7 +225,11 @@ fn of_shelf(tool: &Tool, by: By) -> Option<Candidate> {
 
 /// Some clients want a description of every tool.
 fn describe(description: &str, abi: Abi) -> String {
-    if description.is_empty() { format!("A tool of the ABI {}", abi.layout().name) } else { description.to_owned() }
+    if description.is_empty() {
+        format!("A tool of the ABI {}", abi.layout().name)
+    } else {
+        description.to_owned()
+    }
 }
 
 /// The tools of extensions that `passport` may call now. Blocks its thread.
@@ -236,7 +245,9 @@ pub(super) fn of_extensions(host: &Extensions, passport: &str) -> Result<Vec<Can
             EntryKind::ExternalTool => manifest.external_tool_endpoint.clone(),
             _ => None,
         };
-        let Some(digest) = digest.filter(|_| record.lifecycle.state == LifecycleState::Active) else { continue };
+        let Some(digest) = digest.filter(|_| record.lifecycle.state == LifecycleState::Active) else {
+            continue;
+        };
         let Ok(grant) = host.grant_in_force(&manifest.id, passport) else { continue };
         for tool in manifest.tools.iter().flatten().filter(|tool| grant.may_call(&tool.name)) {
             let source = Source::Extension { extension: manifest.id.clone(), tool: tool.name.clone() };
@@ -244,7 +255,11 @@ pub(super) fn of_extensions(host: &Extensions, passport: &str) -> Result<Vec<Can
             let definition = Definition {
                 name: String::new(),
                 title: format!("{}: {}", manifest.name, tool.name),
-                description: if tool.description.is_empty() { manifest.summary.clone() } else { tool.description.clone() },
+                description: if tool.description.is_empty() {
+                    manifest.summary.clone()
+                } else {
+                    tool.description.clone()
+                },
                 input_schema: schema(&tool.input_schema),
                 output_schema: None,
                 annotations: object(json!({ "openWorldHint": open_world })),
@@ -315,7 +330,8 @@ mod tests {
     fn what_hides_something_is_never_offered() {
         let dir = tempfile::tempdir().unwrap();
         let lock = Lock::in_folder(dir.path());
-        let catalogue = Catalogue::of(vec![candidate("hash", "a\u{202e}b", By::Grant)], &lock, false, 7).unwrap();
+        let catalogue =
+            Catalogue::of(vec![candidate("hash", "a\u{202e}b", By::Grant)], &lock, false, 7).unwrap();
         let row = catalogue.find("hash").unwrap();
         assert!(row.offered().is_none());
         assert_eq!(row.check().unwrap_err().code, Code::HiddenCharacters);

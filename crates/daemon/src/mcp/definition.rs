@@ -61,9 +61,10 @@ impl Definition {
 
     /// As the protocol writes it. The digest stands beside the protocol's own fields.
     pub(crate) fn tool(&self) -> Tool {
-        let mut tool = Tool::new(self.name.clone(), self.description.clone(), Arc::new(self.input_schema.clone()))
-            .with_title(self.title.clone())
-            .with_annotations(self.annotations());
+        let mut tool =
+            Tool::new(self.name.clone(), self.description.clone(), Arc::new(self.input_schema.clone()))
+                .with_title(self.title.clone())
+                .with_annotations(self.annotations());
         if let Some(schema) = &self.output_schema {
             tool = tool.with_raw_output_schema(Arc::new(schema.clone()));
         }

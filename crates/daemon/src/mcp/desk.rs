@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 use toolshelf_core::Digest;
@@ -23,6 +23,8 @@ const USUAL_PASSPORT: &str = "mcp";
 const ASK: &str = "ask";
 /// The fact store. Where there is none, no extension was ever installed, and nothing needs to be opened.
 const FACTS: &str = "facts.redb";
+/// Extensions that another program has are tried again after this.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// What is kept. It holds as long as the lock and the extensions are as they were.
 struct Kept {
@@ -40,6 +42,8 @@ pub(crate) struct Desk {
     data: PathBuf,
     ask: bool,
     kept: RefCell<Option<Kept>>,
+    /// When extensions could not be opened, the last time.
+    failed: Cell<Option<Instant>>,
     /// What agents were told last, and the word that it is another now.
     told: Cell<Option<Digest>>,
     changes: watch::Sender<u64>,
@@ -47,7 +51,9 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(data: &Path) -> Self {
-        let setting = |setting: &crate::settings::Setting| setting.value().and_then(|(_, value)| value.into_string().ok());
+        let setting = |setting: &crate::settings::Setting| {
+            setting.value().and_then(|(_, value)| value.into_string().ok())
+        };
         Self {
             lock: Lock::in_folder(data),
             schemas: Schemas::default(),
@@ -56,6 +62,7 @@ impl Desk {
             data: data.to_owned(),
             ask: setting(&MCP_NEW_TOOLS).is_some_and(|value| value == ASK),
             kept: RefCell::default(),
+            failed: Cell::default(),
             told: Cell::default(),
             changes: watch::Sender::new(0),
         }
@@ -90,8 +97,15 @@ impl Service {
         if !self.has_extensions() && !self.desk().data.join(FACTS).exists() {
             return None;
         }
+        let failed = &self.desk().failed;
+        if failed.get().is_some_and(|at| at.elapsed() < AGAIN) {
+            return None;
+        }
         self.extensions()
-            .inspect_err(|err| tracing::warn!(error = err.to_string(), "agents are offered no extensions"))
+            .inspect_err(|err| {
+                failed.set(Some(Instant::now()));
+                tracing::warn!(error = err.to_string(), "agents are offered no extensions");
+            })
             .ok()
     }
 

@@ -105,7 +105,9 @@ pub(super) fn tools() -> impl Iterator<Item = Tool> {
             .destructive(destructive)
             .idempotent(idempotent)
             .open_world(open);
-        Tool::new(fixed.name, fixed.description, object((fixed.input)())).with_title(fixed.title).with_annotations(hints)
+        Tool::new(fixed.name, fixed.description, object((fixed.input)()))
+            .with_title(fixed.title)
+            .with_annotations(hints)
     })
 }
 

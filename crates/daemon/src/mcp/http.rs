@@ -11,9 +11,12 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use futures::StreamExt as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::time::sleep;
 use toolshelf_core::refusal::{Code, Refusal};
+use zeroize::Zeroizing;
 
 use super::backend::Backend;
 use super::server::McpServer;
@@ -28,8 +31,13 @@ use crate::http::handle::Handle;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Sessions at a time.
 const SESSIONS_MAX: usize = 256;
+/// Sessions of one client at a time, so that it does not take the places of all others.
+const OWN_SESSIONS_MAX: usize = 64;
 /// A session that is not used for so long ends.
 const IDLE: Duration = Duration::from_secs(30 * 60);
+
+/// Time between two looks whether the token of an open stream still holds.
+const RECHECK: Duration = Duration::from_secs(2);
 
 type Inner = StreamableHttpService<McpServer, LocalSessionManager>;
 
@@ -69,17 +77,29 @@ impl Endpoint {
         let session = session.to_str().unwrap_or_default();
         match self.owners().get(session) {
             Some(owner) if owner == who => Ok(()),
-            _ => Err(Fault::with_status(StatusCode::NOT_FOUND, Code::InvalidFrame, "there is no such session; begin one")),
+            _ => Err(Fault::with_status(
+                StatusCode::NOT_FOUND,
+                Code::InvalidFrame,
+                "there is no such session; begin one",
+            )),
         }
     }
 
     /// # Errors
-    /// [`Code::OverBudget`] when there are as many sessions as there may be.
-    async fn check_room(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        if headers.contains_key(&SESSION) || self.sessions.sessions.read().await.len() < SESSIONS_MAX {
+    /// [`Code::OverBudget`] when there are as many sessions as there may be, of all clients or of this one.
+    async fn check_room(&self, headers: &HeaderMap, who: &Who) -> Result<(), Refusal> {
+        if headers.contains_key(&SESSION) {
             return Ok(());
         }
-        Err(Refusal::new(Code::OverBudget, format!("{SESSIONS_MAX} agents have a session; one must end first")))
+        let open = self.sessions.sessions.read().await;
+        let owners = self.owners();
+        let own = owners.iter().filter(|(id, owner)| *owner == who && open.contains_key(&***id)).count();
+        if open.len() < SESSIONS_MAX && own < OWN_SESSIONS_MAX {
+            return Ok(());
+        }
+        let why =
+            format!("{} sessions are open, {own} of them this client's; one must end first", open.len());
+        Err(Refusal::new(Code::OverBudget, why))
     }
 
     /// Notes whose a session is that has just begun, and forgets those that have ended.
@@ -107,33 +127,57 @@ impl std::fmt::Debug for Endpoint {
 
 /// Answers a request of a client.
 pub(crate) async fn serve(State(app): State<App>, request: Request) -> Result<Response, Fault> {
-    let who = who(&app, request.headers()).await?;
+    let (who, agents) = who(&app, request.headers()).await?;
     let endpoint = app.mcp();
     endpoint.check_session(request.headers(), &who)?;
     let (mut parts, body) = request.into_parts();
     let body = match parts.method {
         Method::POST => {
-            endpoint.check_room(&parts.headers).await?;
+            endpoint.check_room(&parts.headers, &who).await?;
             // A body that comes slowly, or is too long, ends here.
             Body::from(whole(body).await?)
         }
         _ => Body::empty(),
     };
     parts.extensions.insert(who.clone());
-    let response = endpoint.service.handle(Request::from_parts(parts, body)).await.map(Body::new).into_response();
-    let session = response.headers().get(&SESSION).and_then(|session| session.to_str().ok()).map(str::to_owned);
+    let response =
+        endpoint.service.handle(Request::from_parts(parts, body)).await.map(Body::new).into_response();
+    let session =
+        response.headers().get(&SESSION).and_then(|session| session.to_str().ok()).map(str::to_owned);
     if let Some(session) = session {
         endpoint.note(session, who).await;
     }
-    Ok(response)
+    Ok(match agents {
+        // A stream may go on for hours. It ends when the token is not one any more.
+        Some(bearer) => response.map(|body| {
+            Body::from_stream(body.into_data_stream().take_until(Box::pin(removed(app, bearer))))
+        }),
+        None => response,
+    })
 }
 
-/// Whose token the request carries.
-async fn who(app: &App, headers: &HeaderMap) -> Result<Who, Refusal> {
+/// Whose token the request carries; and the token, where it is an agent's own.
+async fn who(app: &App, headers: &HeaderMap) -> Result<(Who, Option<Zeroizing<String>>), Refusal> {
     let refused = match guard::check_token(headers, app.token()) {
-        Ok(()) => return Ok(Who::local()),
+        Ok(()) => return Ok((Who::local(), None)),
         Err(refused) => refused,
     };
-    let Some(bearer) = guard::bearer(headers).map(str::to_owned) else { return Err(refused) };
-    app.handle().ask(async move |service| service.desk().tokens.who(&bearer)).await??.ok_or(refused)
+    let Some(bearer) = guard::bearer(headers) else { return Err(refused) };
+    let bearer = Zeroizing::new(bearer.to_owned());
+    let who = agent(app, bearer.clone()).await?.ok_or(refused)?;
+    Ok((who, Some(bearer)))
+}
+
+async fn agent(app: &App, bearer: Zeroizing<String>) -> Result<Option<Who>, Refusal> {
+    app.handle().ask(async move |service| service.desk().tokens.who(&bearer)).await?
+}
+
+/// Waits until the token is not one any more.
+async fn removed(app: App, bearer: Zeroizing<String>) {
+    loop {
+        sleep(RECHECK).await;
+        if !matches!(agent(&app, bearer.clone()).await, Ok(Some(_))) {
+            return;
+        }
+    }
 }

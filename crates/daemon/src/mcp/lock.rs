@@ -97,12 +97,15 @@ impl Lock {
             Err(_) if !self.path.exists() => return Ok(BTreeMap::new()),
             Err(refusal) => return Err(refusal),
         };
-        let written: Written = serde_json::from_slice(&bytes).map_err(|err| self.damaged(&cut(&err.to_string(), 120)))?;
+        let written: Written =
+            serde_json::from_slice(&bytes).map_err(|err| self.damaged(&cut(&err.to_string(), 120)))?;
         if written.version != VERSION {
             return Err(self.damaged(&format!("its version is {}, not {VERSION}", written.version)));
         }
         match written.tools.iter().find(|(_, pin)| pin.definition.hash() != pin.sha256) {
-            Some((key, _)) => Err(self.damaged(&format!("the definition of {:?} was changed by hand", cut(key, 100)))),
+            Some((key, _)) => {
+                Err(self.damaged(&format!("the definition of {:?} was changed by hand", cut(key, 100))))
+            }
             None => Ok(written.tools),
         }
     }
@@ -122,7 +125,10 @@ impl Lock {
         let mut tools = before.clone();
         change(&mut tools);
         if tools.len() > PINS_MAX {
-            return Err(Refusal::new(Code::OverBudget, format!("{NAME} would hold more than {PINS_MAX} tools")));
+            return Err(Refusal::new(
+                Code::OverBudget,
+                format!("{NAME} would hold more than {PINS_MAX} tools"),
+            ));
         }
         if tools != before {
             let written = Written { version: VERSION, tools };
@@ -144,7 +150,10 @@ impl Lock {
     }
 
     fn damaged(&self, why: &str) -> Refusal {
-        let why = format!("{} is not as it was written: {why}; put it back from a copy, or remove it to admit every tool anew", self.path.display());
+        let why = format!(
+            "{} is not as it was written: {why}; put it back from a copy, or remove it to admit every tool anew",
+            self.path.display()
+        );
         Refusal::new(Code::ConfigInvalid, why)
     }
 }
@@ -176,10 +185,16 @@ mod tests {
     fn a_file_that_was_changed_by_hand_admits_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let lock = Lock::in_folder(dir.path());
-        lock.change(|tools| drop(tools.insert("shelf:hash".into(), pin(definition("hash", "Hashes"))))).unwrap();
+        lock.change(|tools| drop(tools.insert("shelf:hash".into(), pin(definition("hash", "Hashes")))))
+            .unwrap();
         let path = dir.path().join(NAME);
         let text = fs::read_to_string(&path).unwrap();
-        for changed in [text.replace("Hashes", "Sends"), text.replace("\"version\": 1", "\"version\": 2"), "{".into(), String::new()] {
+        for changed in [
+            text.replace("Hashes", "Sends"),
+            text.replace("\"version\": 1", "\"version\": 2"),
+            "{".into(),
+            String::new(),
+        ] {
             fs::write(&path, changed).unwrap();
             assert_eq!(lock.read().unwrap_err().code, Code::ConfigInvalid);
             assert!(lock.change(BTreeMap::clear).is_err(), "and is not written over");

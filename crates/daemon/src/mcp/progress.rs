@@ -53,7 +53,8 @@ impl Progress {
 
     async fn say(&self, part: f64, message: &str) {
         let Some(token) = &self.token else { return };
-        let notice = ProgressNotificationParam::new(token.clone(), part).with_total(1.0).with_message(message);
+        let notice =
+            ProgressNotificationParam::new(token.clone(), part).with_total(1.0).with_message(message);
         // A client that has gone hears nothing.
         let _ = self.peer.notify_progress(notice).await;
     }
@@ -75,10 +76,20 @@ impl Loudness {
     }
 
     /// Tells the client of `context`, if it wants to hear something of that level.
-    pub(super) async fn tell(&self, context: &RequestContext<RoleServer>, level: LoggingLevel, logger: &str, data: Value) {
+    pub(super) async fn tell(
+        &self,
+        context: &RequestContext<RoleServer>,
+        level: LoggingLevel,
+        logger: &str,
+        data: Value,
+    ) {
         let asked = context.meta.log_level().map(rank);
         // Without a session, each request says what it wants to hear, or nothing.
-        let usual = if context.meta.protocol_version().is_some() { NOTHING } else { self.least.load(Ordering::Relaxed) };
+        let usual = if context.meta.protocol_version().is_some() {
+            NOTHING
+        } else {
+            self.least.load(Ordering::Relaxed)
+        };
         if rank(level) < asked.unwrap_or(usual) {
             return;
         }

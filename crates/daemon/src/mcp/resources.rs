@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate, ResourceUpdatedNotificationParam};
 use serde_json::{Value, json};
-use tokio::sync::broadcast::error::RecvError;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 
 use super::who::Who;
@@ -40,7 +39,9 @@ impl Subscriptions {
     pub(super) fn add(&self, uri: &str) -> Result<(), Refusal> {
         let mut uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
         if uri.len() > URI_MAX_BYTES || uris.len() >= SUBSCRIPTIONS_MAX {
-            let why = format!("a session has at most {SUBSCRIPTIONS_MAX} subscriptions, each of at most {URI_MAX_BYTES} bytes");
+            let why = format!(
+                "a session has at most {SUBSCRIPTIONS_MAX} subscriptions, each of at most {URI_MAX_BYTES} bytes"
+            );
             return Err(Refusal::new(Code::OverBudget, why));
         }
         uris.insert(uri.to_owned());
@@ -62,9 +63,9 @@ pub(super) fn is_ours(uri: &str) -> bool {
 }
 
 /// The resource that an event is about, if it is one of `who`'s.
-pub(super) fn updated(event: Result<Event, RecvError>, who: &Who) -> Option<ResourceUpdatedNotificationParam> {
+pub(super) fn updated(event: Event, who: &Who) -> Option<ResourceUpdatedNotificationParam> {
     match event {
-        Ok(Event::Task { owner, view }) if owner == who.session().owner => {
+        Event::Task { owner, view } if owner == who.session().owner => {
             Some(ResourceUpdatedNotificationParam::new(format!("{TASK}{}", view.address)))
         }
         _ => None,
@@ -114,7 +115,11 @@ impl Service {
     }
 
     /// What is in the resource `uri`; `None` where there is none.
-    pub(super) async fn agent_resource(&self, who: &Who, uri: &str) -> Result<Option<ResourceContents>, Refusal> {
+    pub(super) async fn agent_resource(
+        &self,
+        who: &Who,
+        uri: &str,
+    ) -> Result<Option<ResourceContents>, Refusal> {
         let value = match uri {
             CATALOGUE => self.agent_inventory(who).await?,
             RECEIPTS => self.agent_receipts(who).await?,
@@ -139,7 +144,9 @@ impl Service {
     /// Receipts of calls that agents have made: no other passport's, and of a client with a list of tools only those of
     /// its tools.
     async fn agent_receipts(&self, who: &Who) -> Result<Value, Refusal> {
-        let Some(host) = self.extensions_of_agents() else { return Ok(json!({ "ok": true, "receipts": [] })) };
+        let Some(host) = self.extensions_of_agents() else {
+            return Ok(json!({ "ok": true, "receipts": [] }));
+        };
         let catalogue = self.catalogue().await?;
         let passport = self.desk().passport.clone();
         let who = who.clone();
@@ -160,7 +167,8 @@ impl Service {
 
 /// What no client can tell apart: a task that is not there, or is somebody else's.
 fn is_unknown(code: Code) -> bool {
-    [Code::TaskNotFound, Code::TaskOwnerMismatch, Code::InvalidTaskAddress, Code::TaskEnvironmentChanged].contains(&code)
+    [Code::TaskNotFound, Code::TaskOwnerMismatch, Code::InvalidTaskAddress, Code::TaskEnvironmentChanged]
+        .contains(&code)
 }
 
 #[cfg(test)]

@@ -51,7 +51,8 @@ pub(crate) async fn session(
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), Refusal> {
-    let transport = AsyncRwTransport::<RoleServer, _, _>::new(reader, writer).with_max_line_length(LINE_MAX_BYTES);
+    let transport =
+        AsyncRwTransport::<RoleServer, _, _>::new(reader, writer).with_max_line_length(LINE_MAX_BYTES);
     let server = McpServer::new(backend, Who::local());
     match server.serve(transport).await {
         // However a session ends, there is nobody left who could be told.

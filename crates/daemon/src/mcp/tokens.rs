@@ -104,7 +104,11 @@ impl Tokens {
     ///
     /// # Errors
     /// For a name that is taken or is none, too many tokens, or a file that cannot be written.
-    pub(crate) fn add(&self, name: &str, tools: Option<BTreeSet<String>>) -> Result<Zeroizing<String>, Refusal> {
+    pub(crate) fn add(
+        &self,
+        name: &str,
+        tools: Option<BTreeSet<String>>,
+    ) -> Result<Zeroizing<String>, Refusal> {
         check_name(name)?;
         if tools.as_ref().is_some_and(|tools| tools.len() > TOOLS_MAX) {
             return Err(Refusal::new(Code::OverBudget, format!("a token has at most {TOOLS_MAX} tools")));
@@ -124,7 +128,10 @@ impl Tokens {
                 return Err(Refusal::new(Code::InvalidArgument, why));
             }
             if all.len() >= TOKENS_MAX {
-                return Err(Refusal::new(Code::OverBudget, format!("there are {TOKENS_MAX} tokens; remove one first")));
+                return Err(Refusal::new(
+                    Code::OverBudget,
+                    format!("there are {TOKENS_MAX} tokens; remove one first"),
+                ));
             }
             all.insert(name.to_owned(), kept);
             Ok(())
@@ -139,7 +146,10 @@ impl Tokens {
     pub(crate) fn remove(&self, name: &str) -> Result<(), Refusal> {
         self.change(|all| match all.remove(name) {
             Some(_) => Ok(()),
-            None => Err(Refusal::new(Code::KeyUnknown, format!("there is no token {:?}", cut(name, NAME_MAX_CHARS)))),
+            None => Err(Refusal::new(
+                Code::KeyUnknown,
+                format!("there is no token {:?}", cut(name, NAME_MAX_CHARS)),
+            )),
         })
     }
 
@@ -182,7 +192,10 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     if (1..=NAME_MAX_CHARS).contains(&name.len()) && name.bytes().all(allowed) {
         return Ok(());
     }
-    let why = format!("{:?} is no name of a token: 1 to {NAME_MAX_CHARS} letters, digits, `.`, `_` and `-`", cut(name, 80));
+    let why = format!(
+        "{:?} is no name of a token: 1 to {NAME_MAX_CHARS} letters, digits, `.`, `_` and `-`",
+        cut(name, 80)
+    );
     Err(Refusal::new(Code::InvalidArgument, why))
 }
 
