@@ -292,7 +292,7 @@ fn cancelling_ends_the_worker() {
     let id = agent.request("tools/call", json!({"name": "case", "arguments": {"input": "x"}}));
     let mut busy = None;
     common::eventually("a worker spins", || {
-        busy = common::workers_of(nursery(agent.pid())).into_iter().find(|pid| spent(*pid) > 20);
+        busy = common::workers_of(agent.pid()).into_iter().find(|pid| spent(*pid) > 20);
         busy.is_some()
     });
     agent.notify("notifications/cancelled", json!({"requestId": id, "reason": "enough"}));
@@ -303,12 +303,6 @@ fn cancelling_ends_the_worker() {
     let told = |message: &&Value| message["method"] == "notifications/message";
     assert_eq!(agent.heard.iter().find(told), None);
     assert_eq!(agent.call("hash", json!({"input": "abc"}))["structuredContent"]["output"], ABC);
-}
-
-/// The process that workers are copies of.
-fn nursery(parent: u32) -> u32 {
-    let found = common::children_of(parent).into_iter().find(|pid| common::is_nursery(*pid));
-    found.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(parent)
 }
 
 /// Time of the processor that a process has used, in hundredths of a second.

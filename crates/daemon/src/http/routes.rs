@@ -29,15 +29,21 @@ struct Route {
     path: &'static str,
     /// Whether the token is not asked for here; a live session asks for it itself.
     open: bool,
+    /// Whether the handler looks at the token itself, because agents have tokens of their own.
+    agents: bool,
     handler: fn() -> MethodRouter<App>,
 }
 
 const fn open(method: &'static str, path: &'static str, handler: fn() -> MethodRouter<App>) -> Route {
-    Route { method, path, open: true, handler }
+    Route { method, path, open: true, agents: false, handler }
 }
 
 const fn closed(method: &'static str, path: &'static str, handler: fn() -> MethodRouter<App>) -> Route {
-    Route { method, path, open: false, handler }
+    Route { method, path, open: false, agents: false, handler }
+}
+
+const fn agents(method: &'static str, path: &'static str, handler: fn() -> MethodRouter<App>) -> Route {
+    Route { method, path, open: false, agents: true, handler }
 }
 
 const ROUTES: &[Route] = &[
@@ -55,9 +61,9 @@ const ROUTES: &[Route] = &[
     closed("get", "/v1/tasks/{position}", || get(task)),
     closed("post", "/v1/tasks/status", || post(status)),
     closed("post", "/v1/tasks/cancel", || post(cancel)),
-    open("get", "/mcp", || get(mcp::http::serve)),
-    open("post", "/mcp", || post(mcp::http::serve)),
-    open("delete", "/mcp", || delete(mcp::http::serve)),
+    agents("get", "/mcp", || get(mcp::http::serve)),
+    agents("post", "/mcp", || post(mcp::http::serve)),
+    agents("delete", "/mcp", || delete(mcp::http::serve)),
     closed("get", "/v1/definitions", || get(definitions::list)),
     closed("post", "/v1/definitions/approve", || post(definitions::approve)),
     closed("get", "/v1/events", || get(events::events)),
@@ -88,11 +94,11 @@ const ROUTES: &[Route] = &[
 /// The routes, and the page for all else.
 pub(super) fn router(app: &App) -> Router<App> {
     let mut router = Router::new();
-    for Route { method, path, open, handler } in ROUTES {
+    for Route { method, path, open, agents, handler } in ROUTES {
         let handler = handler();
         debug_assert!(["get", "post", "put", "delete"].contains(method), "{path}");
         let with_token = from_fn_with_state(app.clone(), guard::with_token);
-        router = router.route(path, if *open { handler } else { handler.route_layer(with_token) });
+        router = router.route(path, if *open || *agents { handler } else { handler.route_layer(with_token) });
     }
     router.method_not_allowed_fallback(wrong_method).fallback(page::page)
 }

@@ -45,7 +45,7 @@ pub(crate) struct Desk {
     /// When extensions could not be opened, the last time.
     failed: Cell<Option<Instant>>,
     /// What agents were told last, and the word that it is another now.
-    told: Cell<Option<Digest>>,
+    told: RefCell<Option<(Rc<Catalogue>, Digest)>>,
     changes: watch::Sender<u64>,
 }
 
@@ -63,7 +63,7 @@ impl Desk {
             ask: setting(&MCP_NEW_TOOLS).is_some_and(|value| value == ASK),
             kept: RefCell::default(),
             failed: Cell::default(),
-            told: Cell::default(),
+            told: RefCell::default(),
             changes: watch::Sender::new(0),
         }
     }
@@ -128,8 +128,8 @@ impl Service {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let now = u64::try_from(now).unwrap_or(u64::MAX);
         let catalogue = Rc::new(Catalogue::of(candidates, &desk.lock, desk.ask, now)?);
-        if desk.told.get().is_none() {
-            desk.told.set(Some(catalogue::fingerprint(&catalogue)));
+        if desk.told.borrow().is_none() {
+            desk.told.replace(Some((Rc::clone(&catalogue), catalogue::fingerprint(&catalogue))));
         }
         let kept = Kept { catalogue: Rc::clone(&catalogue), stamp: desk.lock.stamp(), revision };
         desk.kept.replace(Some(kept));
@@ -142,13 +142,14 @@ impl Service {
         if desk.changes.receiver_count() == 0 {
             return;
         }
-        let known = desk.kept.borrow().as_ref().map(|kept| Rc::clone(&kept.catalogue));
         let Ok(catalogue) = self.catalogue().await else { return };
-        if known.is_some_and(|known| Rc::ptr_eq(&known, &catalogue)) {
+        // It may have been read again meanwhile because a call has asked for it.
+        if desk.told.borrow().as_ref().is_some_and(|(told, _)| Rc::ptr_eq(told, &catalogue)) {
             return;
         }
         let now = catalogue::fingerprint(&catalogue);
-        if desk.told.replace(Some(now)).is_some_and(|before| before != now) {
+        let before = desk.told.replace(Some((catalogue, now)));
+        if before.is_some_and(|(_, before)| before != now) {
             desk.changes.send_modify(|count| *count += 1);
         }
     }
