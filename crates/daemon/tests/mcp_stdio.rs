@@ -88,6 +88,30 @@ fn every_revision_that_is_known_is_spoken() {
 }
 
 #[test]
+fn a_client_that_knows_tasks_gets_one() {
+    let data = data();
+    let mut agent = Agent::silent(data.path(), None);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+    });
+    let call =
+        json!({ "name": "delegate_task", "arguments": { "agent": "hash", "task": "abc" }, "_meta": meta });
+    let created = agent.ask("tools/call", call)["result"].clone();
+    assert_eq!(created["resultType"], "task", "{created}");
+    let id = created["taskId"].as_str().unwrap();
+    let mut task = Value::Null;
+    common::eventually("the task has ended", || {
+        task = agent.ask("tasks/get", json!({ "taskId": id, "_meta": meta }))["result"].clone();
+        task["status"] == "completed"
+    });
+    assert!(task["result"]["content"][0]["text"].as_str().unwrap().contains(ABC), "{task}");
+    let unknown = agent.ask("tasks/get", json!({ "taskId": "task_x", "_meta": meta }));
+    assert_eq!(unknown["error"]["data"]["refused"], "invalid-task-address", "{unknown}");
+}
+
+#[test]
 fn what_cannot_be_done_is_a_tool_error_with_its_code() {
     let data = data();
     let traps = common::one_tool_of_text(
@@ -268,7 +292,7 @@ fn cancelling_ends_the_worker() {
     let id = agent.request("tools/call", json!({"name": "case", "arguments": {"input": "x"}}));
     let mut busy = None;
     common::eventually("a worker spins", || {
-        busy = common::workers_of(nursery(agent.pid())).into_iter().find(|pid| spent(*pid) > 20);
+        busy = common::workers_of(agent.pid()).into_iter().find(|pid| spent(*pid) > 20);
         busy.is_some()
     });
     agent.notify("notifications/cancelled", json!({"requestId": id, "reason": "enough"}));
@@ -279,12 +303,6 @@ fn cancelling_ends_the_worker() {
     let told = |message: &&Value| message["method"] == "notifications/message";
     assert_eq!(agent.heard.iter().find(told), None);
     assert_eq!(agent.call("hash", json!({"input": "abc"}))["structuredContent"]["output"], ABC);
-}
-
-/// The process that workers are copies of.
-fn nursery(parent: u32) -> u32 {
-    let found = common::children_of(parent).into_iter().find(|pid| common::is_nursery(*pid));
-    found.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(parent)
 }
 
 /// Time of the processor that a process has used, in hundredths of a second.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub(crate) use super::args_agents::{Definitions, Mcp, McpToken};
 pub(crate) use super::args_extensions::{Ext, Keys, Receipts, Secret};
+pub(crate) use super::args_mcp::{Definitions, Mcp};
 use super::paired_args::{EnvironmentsCommand, PairArgs, PairingsCommand, Secured};
 use super::serve::read_address;
 use super::task::Deadline;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use toolshelf_core::refusal::{Code, Refusal};
 
-use super::args::Definitions;
+use super::args_mcp::Definitions;
 use super::companion;
 use super::outcome::{Exit, Outcome};
 use super::show::{Style, printable, table};

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::task::spawn_local;
 use toolshelf_core::refusal::{Code, Refusal};
 
-use super::args::{Mcp, McpToken};
+use super::args_mcp::{Mcp, McpToken};
 use super::outcome::Outcome;
 use super::show::{Style, printable, table};
 use super::{mcp_install, serve};

@@ -3,8 +3,8 @@
 #![expect(clippy::print_stderr, reason = "a command line program reports to its terminal")]
 
 mod args;
-mod args_agents;
 mod args_extensions;
+mod args_mcp;
 mod build;
 mod call;
 mod companion;

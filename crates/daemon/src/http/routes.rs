@@ -39,6 +39,8 @@ struct Route {
 enum ForWhom {
     /// Nobody's; a live session asks for it itself.
     Anybody,
+    /// That of this computer, or an agent's own, which the handler looks at itself.
+    Agents,
     /// That of this computer.
     Owner,
     /// That, or one that was paired and has this scope.
@@ -51,6 +53,10 @@ const fn open(method: &'static str, path: &'static str, handler: fn() -> MethodR
 
 const fn closed(method: &'static str, path: &'static str, handler: fn() -> MethodRouter<App>) -> Route {
     Route { method, path, for_whom: ForWhom::Owner, handler }
+}
+
+const fn agents(method: &'static str, path: &'static str, handler: fn() -> MethodRouter<App>) -> Route {
+    Route { method, path, for_whom: ForWhom::Agents, handler }
 }
 
 const fn shared(
@@ -92,9 +98,9 @@ const ROUTES: &[Route] = &[
     shared("post", "/v1/tasks/cancel", TASKS, || post(cancel)),
     shared("get", "/v1/events", None, || get(events::events)),
     closed("get", "/v1/cluster", || get(cluster)),
-    open("get", "/mcp", || get(mcp::http::serve)),
-    open("post", "/mcp", || post(mcp::http::serve)),
-    open("delete", "/mcp", || delete(mcp::http::serve)),
+    agents("get", "/mcp", || get(mcp::http::serve)),
+    agents("post", "/mcp", || post(mcp::http::serve)),
+    agents("delete", "/mcp", || delete(mcp::http::serve)),
     closed("get", "/v1/definitions", || get(definitions::list)),
     closed("post", "/v1/definitions/approve", || post(definitions::approve)),
     closed("get", "/v1/extensions", || get(ext::list)),
@@ -133,7 +139,7 @@ pub(super) fn router(app: &App) -> Router<App> {
         let handler = handler();
         debug_assert!(["get", "post", "put", "delete"].contains(method), "{path}");
         let handler = match *for_whom {
-            ForWhom::Anybody => handler,
+            ForWhom::Anybody | ForWhom::Agents => handler,
             ForWhom::Owner => handler.route_layer(from_fn_with_state(app.clone(), guard::with_token)),
             ForWhom::Paired(scope) => {
                 let layer = move |State(app): State<App>, request: Request, next: Next| async move {

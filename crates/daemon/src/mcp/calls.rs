@@ -65,6 +65,11 @@ pub(super) fn to_the_end(name: &str) -> bool {
     [DELEGATE_TASK, CANCEL_TASK].contains(&name)
 }
 
+/// Whether a call hands over a task.
+pub(super) fn delegates(name: &str) -> bool {
+    name == DELEGATE_TASK
+}
+
 /// How loud a line is that a tool has logged.
 pub(super) fn level(entry: &HostLogEntry) -> LoggingLevel {
     match &*entry.level {
@@ -76,6 +81,17 @@ pub(super) fn level(entry: &HostLogEntry) -> LoggingLevel {
 }
 
 impl Service {
+    /// What `command` (`task_status` or `cancel_task`) says of the task at `address`.
+    pub(super) async fn agent_task_command(
+        &self,
+        who: &Who,
+        command: &str,
+        address: String,
+    ) -> Result<Value, Fault> {
+        let args = Map::from_iter([("address".to_owned(), address.into())]);
+        Ok(self.agent_call(who, command, args).await?.value)
+    }
+
     /// Calls the tool that `who` knows by `name`.
     pub(super) async fn agent_call(
         &self,

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 use toolshelf_core::Digest;
@@ -23,6 +23,8 @@ const USUAL_PASSPORT: &str = "mcp";
 const ASK: &str = "ask";
 /// The fact store. Where there is none, no extension was ever installed, and nothing needs to be opened.
 const FACTS: &str = "facts.redb";
+/// Extensions that another program has are tried again after this.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// What is kept. It holds as long as the lock and the extensions are as they were.
 struct Kept {
@@ -40,8 +42,10 @@ pub(crate) struct Desk {
     data: PathBuf,
     ask: bool,
     kept: RefCell<Option<Kept>>,
+    /// When extensions could not be opened, the last time.
+    failed: Cell<Option<Instant>>,
     /// What agents were told last, and the word that it is another now.
-    told: Cell<Option<Digest>>,
+    told: RefCell<Option<(Rc<Catalogue>, Digest)>>,
     changes: watch::Sender<u64>,
 }
 
@@ -58,7 +62,8 @@ impl Desk {
             data: data.to_owned(),
             ask: setting(&MCP_NEW_TOOLS).is_some_and(|value| value == ASK),
             kept: RefCell::default(),
-            told: Cell::default(),
+            failed: Cell::default(),
+            told: RefCell::default(),
             changes: watch::Sender::new(0),
         }
     }
@@ -92,8 +97,15 @@ impl Service {
         if !self.may_have_extensions() && !self.desk().data.join(FACTS).exists() {
             return None;
         }
+        let failed = &self.desk().failed;
+        if failed.get().is_some_and(|at| at.elapsed() < AGAIN) {
+            return None;
+        }
         self.extensions()
-            .inspect_err(|err| tracing::warn!(error = err.to_string(), "agents are offered no extensions"))
+            .inspect_err(|err| {
+                failed.set(Some(Instant::now()));
+                tracing::warn!(error = err.to_string(), "agents are offered no extensions");
+            })
             .ok()
     }
 
@@ -116,8 +128,8 @@ impl Service {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let now = u64::try_from(now).unwrap_or(u64::MAX);
         let catalogue = Rc::new(Catalogue::of(candidates, &desk.lock, desk.ask, now)?);
-        if desk.told.get().is_none() {
-            desk.told.set(Some(catalogue::fingerprint(&catalogue)));
+        if desk.told.borrow().is_none() {
+            desk.told.replace(Some((Rc::clone(&catalogue), catalogue::fingerprint(&catalogue))));
         }
         let kept = Kept { catalogue: Rc::clone(&catalogue), stamp: desk.lock.stamp(), revision };
         desk.kept.replace(Some(kept));
@@ -130,13 +142,14 @@ impl Service {
         if desk.changes.receiver_count() == 0 {
             return;
         }
-        let known = desk.kept.borrow().as_ref().map(|kept| Rc::clone(&kept.catalogue));
         let Ok(catalogue) = self.catalogue().await else { return };
-        if known.is_some_and(|known| Rc::ptr_eq(&known, &catalogue)) {
+        // It may have been read again meanwhile because a call has asked for it.
+        if desk.told.borrow().as_ref().is_some_and(|(told, _)| Rc::ptr_eq(told, &catalogue)) {
             return;
         }
         let now = catalogue::fingerprint(&catalogue);
-        if desk.told.replace(Some(now)).is_some_and(|before| before != now) {
+        let before = desk.told.replace(Some((catalogue, now)));
+        if before.is_some_and(|(_, before)| before != now) {
             desk.changes.send_modify(|count| *count += 1);
         }
     }

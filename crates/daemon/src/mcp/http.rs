@@ -11,9 +11,12 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use futures::StreamExt as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::time::sleep;
 use toolshelf_core::refusal::{Code, Refusal};
+use zeroize::Zeroizing;
 
 use super::backend::Backend;
 use super::server::McpServer;
@@ -21,7 +24,6 @@ use super::who::Who;
 use crate::http::App;
 use crate::http::accept::Stopping;
 use crate::http::answer::{BODY_MAX_BYTES, Fault, whole};
-
 use crate::http::handle::Handle;
 use crate::http::who::{Who as Asker, bearer};
 
@@ -29,8 +31,13 @@ use crate::http::who::{Who as Asker, bearer};
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Sessions at a time.
 const SESSIONS_MAX: usize = 256;
+/// Sessions of one client at a time, so that it does not take the places of all others.
+const OWN_SESSIONS_MAX: usize = 64;
 /// A session that is not used for so long ends.
 const IDLE: Duration = Duration::from_secs(30 * 60);
+
+/// Time between two looks whether the token of an open stream still holds.
+const RECHECK: Duration = Duration::from_secs(2);
 
 type Inner = StreamableHttpService<McpServer, LocalSessionManager>;
 
@@ -79,15 +86,20 @@ impl Endpoint {
     }
 
     /// # Errors
-    /// [`Code::OverBudget`] when there are as many sessions as there may be.
-    async fn check_room(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        if headers.contains_key(&SESSION) || self.sessions.sessions.read().await.len() < SESSIONS_MAX {
+    /// [`Code::OverBudget`] when there are as many sessions as there may be, of all clients or of this one.
+    async fn check_room(&self, headers: &HeaderMap, who: &Who) -> Result<(), Refusal> {
+        if headers.contains_key(&SESSION) {
             return Ok(());
         }
-        Err(Refusal::new(
-            Code::OverBudget,
-            format!("{SESSIONS_MAX} agents have a session; one must end first"),
-        ))
+        let open = self.sessions.sessions.read().await;
+        let owners = self.owners();
+        let own = owners.iter().filter(|(id, owner)| *owner == who && open.contains_key(&***id)).count();
+        if open.len() < SESSIONS_MAX && own < OWN_SESSIONS_MAX {
+            return Ok(());
+        }
+        let why =
+            format!("{} sessions are open, {own} of them this client's; one must end first", open.len());
+        Err(Refusal::new(Code::OverBudget, why))
     }
 
     /// Notes whose a session is that has just begun, and forgets those that have ended.
@@ -115,13 +127,13 @@ impl std::fmt::Debug for Endpoint {
 
 /// Answers a request of a client.
 pub(crate) async fn serve(State(app): State<App>, request: Request) -> Result<Response, Fault> {
-    let who = who(&app, request.headers()).await?;
+    let (who, agents) = who(&app, request.headers()).await?;
     let endpoint = app.mcp();
     endpoint.check_session(request.headers(), &who)?;
     let (mut parts, body) = request.into_parts();
     let body = match parts.method {
         Method::POST => {
-            endpoint.check_room(&parts.headers).await?;
+            endpoint.check_room(&parts.headers, &who).await?;
             // A body that comes slowly, or is too long, ends here.
             Body::from(whole(body).await?)
         }
@@ -135,21 +147,40 @@ pub(crate) async fn serve(State(app): State<App>, request: Request) -> Result<Re
     if let Some(session) = session {
         endpoint.note(session, who).await;
     }
-    Ok(response)
+    Ok(match agents {
+        // A stream may go on for hours. It ends when the token is not one any more.
+        Some(bearer) => response.map(|body| {
+            Body::from_stream(body.into_data_stream().take_until(Box::pin(removed(app, bearer))))
+        }),
+        None => response,
+    })
 }
 
-/// Whose token the request carries.
-async fn who(app: &App, headers: &HeaderMap) -> Result<Who, Refusal> {
+/// Whose token the request carries; and the token, where it is an agent's own.
+async fn who(app: &App, headers: &HeaderMap) -> Result<(Who, Option<Zeroizing<String>>), Refusal> {
     let refused = match Asker::of_request(app, headers) {
-        Ok(Asker::Owner) => return Ok(Who::local()),
+        Ok(Asker::Owner) => return Ok((Who::local(), None)),
         Ok(Asker::Paired(_)) => {
-            return Err(Refusal::new(
-                Code::OutsideScope,
-                "a paired token is not for agents; make one with `toolshelf mcp token add`",
-            ));
+            let why = "a paired token is not for agents; make one for them with `toolshelf mcp token add`";
+            return Err(Refusal::new(Code::OutsideScope, why));
         }
         Err(refused) => refused,
     };
-    let bearer = bearer(headers)?.to_owned();
-    app.handle().ask(async move |service| service.desk().tokens.who(&bearer)).await??.ok_or(refused)
+    let bearer = Zeroizing::new(bearer(headers)?.to_owned());
+    let who = agent(app, bearer.clone()).await?.ok_or(refused)?;
+    Ok((who, Some(bearer)))
+}
+
+async fn agent(app: &App, bearer: Zeroizing<String>) -> Result<Option<Who>, Refusal> {
+    app.handle().ask(async move |service| service.desk().tokens.who(&bearer)).await?
+}
+
+/// Waits until the token is not one any more.
+async fn removed(app: App, bearer: Zeroizing<String>) {
+    loop {
+        sleep(RECHECK).await;
+        if !matches!(agent(&app, bearer.clone()).await, Ok(Some(_))) {
+            return;
+        }
+    }
 }

@@ -13,6 +13,8 @@
 //! | [`calls`] | a call, from its name to what came of it |
 //! | [`answer`] | what came of it, as the protocol writes it |
 //! | [`progress`] | what a client hears while it waits |
+//! | [`telling`] | what a client is told without having asked |
+//! | [`tasks`] | tasks as the protocol has them |
 //! | [`resources`] | what can be read: the catalogue, tasks, receipts |
 //! | [`who`] | who asks, and which tools are theirs |
 //! | [`tokens`] | tokens for agents, each with its tools |
@@ -37,5 +39,7 @@ mod progress;
 mod resources;
 pub(crate) mod server;
 pub(crate) mod socket;
+mod tasks;
+mod telling;
 pub(crate) mod tokens;
 pub(crate) mod who;

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate, ResourceUpdatedNotificationParam};
 use serde_json::{Value, json};
-use tokio::sync::broadcast::error::RecvError;
 use toolshelf_core::refusal::{Code, Refusal, cut};
 
 use super::who::Who;
@@ -64,12 +63,9 @@ pub(super) fn is_ours(uri: &str) -> bool {
 }
 
 /// The resource that an event is about, if it is one of `who`'s.
-pub(super) fn updated(
-    event: Result<Event, RecvError>,
-    who: &Who,
-) -> Option<ResourceUpdatedNotificationParam> {
+pub(super) fn updated(event: Event, who: &Who) -> Option<ResourceUpdatedNotificationParam> {
     match event {
-        Ok(Event::Task { owner, view }) if owner == who.session().owner => {
+        Event::Task { owner, view } if owner == who.session().owner => {
             Some(ResourceUpdatedNotificationParam::new(format!("{TASK}{}", view.address)))
         }
         _ => None,

@@ -5,31 +5,32 @@
     reason = "clients of the revisions before 2026-07-28 set the level of logging for a session"
 )]
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ErrorData, Extensions, Implementation,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, ErrorData, Extensions, GetTaskParams,
+    GetTaskResult, Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    LoggingLevel, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use toolshelf_core::refusal::{Code, Refusal};
 
 use super::answer::{answered, refused};
 use super::backend::Backend;
 use super::calls::{self, Called, Fault};
-use super::fixed;
+use super::fixed::{self, CANCEL_TASK, TASK_STATUS};
 use super::progress::{Loudness, PACE, Progress};
 use super::resources::{self, Subscriptions};
+use super::tasks;
+use super::telling::{Ears, Telling};
 use super::who::Who;
 use crate::http::handle::Handle;
 use crate::service::Service;
@@ -53,15 +54,6 @@ pub(crate) struct McpServer {
     subscriptions: Subscriptions,
     /// What tells the client of changes; it ends with the session.
     telling: Mutex<Option<Telling>>,
-}
-
-/// Work that ends when it is dropped.
-struct Telling(AbortHandle);
-
-impl Drop for Telling {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl McpServer {
@@ -145,6 +137,27 @@ impl McpServer {
         Ok(result)
     }
 
+    /// Asks for a task, to the end: a request to cancel is written down.
+    async fn task_command(
+        &self,
+        command: &'static str,
+        address: String,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let who = self.who(context);
+        let work = async move |service: Service| service.agent_task_command(&who, command, address).await;
+        let asked = async { self.backend.handle().await?.order(work).await };
+        match asked.await.map_err(|refusal| error(&refusal))? {
+            Ok(value) => Ok(value),
+            Err(Fault::Refused { refusal, .. }) => {
+                Err(ErrorData::invalid_params(refusal.to_string(), Some(json!(refusal))))
+            }
+            Err(Fault::Unknown(name)) => {
+                Err(ErrorData::invalid_params(format!("{name} is not one of this client's tools"), None))
+            }
+        }
+    }
+
     async fn log(&self, context: &RequestContext<RoleServer>, name: &str, result: &Result<Called, Fault>) {
         let log = match result {
             Ok(called) => &called.log[..],
@@ -166,8 +179,8 @@ impl ServerHandler for McpServer {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
             .enable_resources()
-            .enable_resources_list_changed()
             .enable_resources_subscribe()
+            .enable_tasks()
             .enable_tools()
             .enable_tool_list_changed()
             .build();
@@ -187,40 +200,17 @@ impl ServerHandler for McpServer {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let who = self.who_of(&context.extensions);
         let (backend, peer, subscriptions) = (self.backend.clone(), context.peer, self.subscriptions.clone());
-        let telling: JoinHandle<()> = tokio::spawn(async move {
-            let Ok(handle) = backend.handle().await else { return };
-            let Ok(mut changes) = handle.ask(async |service| service.desk().changes()).await else { return };
-            let mut events = handle.events();
-            loop {
-                tokio::select! {
-                    changed = changes.changed() => {
-                        if changed.is_err() || peer.notify_tool_list_changed().await.is_err() {
-                            return;
-                        }
-                        let catalogue = resources::catalogue_updated();
-                        if subscriptions.has(&catalogue.uri) && peer.notify_resource_updated(catalogue).await.is_err() {
-                            return;
-                        }
-                    }
-                    event = events.recv() => {
-                        if matches!(event, Err(RecvError::Closed)) {
-                            return;
-                        }
-                        let Some(uri) = resources::updated(event, &who) else { continue };
-                        if subscriptions.has(&uri.uri) && peer.notify_resource_updated(uri).await.is_err() {
-                            return;
-                        }
-                    }
-                }
+        let telling = tokio::spawn(async move {
+            if let Ok(ears) = Ears::of(&backend, who).await {
+                ears.tell(peer, subscriptions).await;
             }
         });
-        let telling = Telling(telling.abort_handle());
         // Nothing can be half written under it.
-        *self.telling.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(telling);
+        *self.telling.lock().unwrap_or_else(PoisonError::into_inner) = Some(telling.into());
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let mut accepted = SubscriptionFilter::builder().tools_list_changed().resources_list_changed();
+        let mut accepted = SubscriptionFilter::builder().tools_list_changed();
         if let Some(uris) = &requested.resource_subscriptions {
             accepted =
                 accepted.resource_subscriptions(uris.iter().filter(|uri| resources::is_ours(uri)).cloned());
@@ -229,29 +219,10 @@ impl ServerHandler for McpServer {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let request = context.request_context();
-        let who = self.who(request);
-        let mut changes = self.ask(request, async |service| Ok(service.desk().changes())).await?;
-        let mut events = self.backend.handle().await.map_err(|refusal| error(&refusal))?.events();
-        loop {
-            tokio::select! {
-                () = context.cancelled() => return Ok(()),
-                changed = changes.changed() => {
-                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
-                        return Ok(());
-                    }
-                }
-                event = events.recv() => {
-                    if matches!(event, Err(RecvError::Closed)) {
-                        return Ok(());
-                    }
-                    if let Some(uri) = resources::updated(event, &who) {
-                        // One that was not asked for is not sent.
-                        let _ = context.sink().notify_resource_updated(uri.uri).await;
-                    }
-                }
-            }
-        }
+        let who = self.who(context.request_context());
+        let ears = Ears::of(&self.backend, who).await.map_err(|refusal| error(&refusal))?;
+        ears.tell_subscriber(&context).await;
+        Ok(())
     }
 
     async fn list_tools(
@@ -287,12 +258,36 @@ impl ServerHandler for McpServer {
         let result = self.call(request, &context).await?;
         self.log(&context, &name, &result).await;
         match result {
-            Ok(called) => Ok(answered(called).into()),
+            Ok(called) => {
+                let task = if calls::delegates(&name) && knows_tasks(&context) {
+                    tasks::created(&called.value)
+                } else {
+                    None
+                };
+                Ok(task.map_or_else(|| answered(called).into(), Into::into))
+            }
             Err(Fault::Refused { refusal, .. }) => Ok(refused(&refusal).into()),
             Err(Fault::Unknown(name)) => {
                 Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None))
             }
         }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let status = self.task_command(TASK_STATUS, request.task_id, &context).await?;
+        tasks::detailed(&status).ok_or_else(|| ErrorData::internal_error("the task cannot be told", None))
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.task_command(CANCEL_TASK, request.task_id, &context).await.map(drop)
     }
 
     async fn list_resources(
@@ -354,6 +349,11 @@ fn error(refusal: &Refusal) -> ErrorData {
         }
         _ => ErrorData::internal_error(refusal.to_string(), data),
     }
+}
+
+/// Whether the client has said that it knows the protocol's own tasks.
+fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
+    context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
 fn cancelled() -> ErrorData {

@@ -25,7 +25,7 @@ pub(crate) struct Agent {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// Notifications that came while something else was waited for.
+    /// Messages that came while something else was waited for.
     pub(crate) heard: Vec<Value>,
     last_id: u64,
 }
@@ -117,8 +117,11 @@ impl Agent {
         }
     }
 
-    /// The answer to the request `id`; notifications on the way are kept.
+    /// The answer to the request `id`; what comes before it is kept.
     pub(crate) fn answer(&mut self, id: u64) -> Value {
+        if let Some(at) = self.heard.iter().position(|message| message["id"] == id) {
+            return self.heard.remove(at);
+        }
         loop {
             let message = self.next().expect("the program ended");
             if message["id"] == id {

@@ -1,4 +1,4 @@
-//! The words of the command line that are about agents.
+//! The command line of what agents need.
 
 use std::path::PathBuf;
 
