@@ -15,6 +15,9 @@ use crate::settings::LOG;
 /// What is written where no filter is set.
 const DEFAULT_FILTER: &str = "info";
 
+/// How much the client of clusters writes, whatever the filter says.
+const CLUSTER_CLIENT: &str = "async_nats=warn";
+
 /// The form of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum LogFormat {
@@ -31,6 +34,11 @@ pub(crate) fn start(format: LogFormat, secrets: &[&str]) {
     let filter = LOG.value().and_then(|(_, filter)| filter.into_string().ok());
     // Of a filter that is not understood, the parts that are understood hold.
     let filter = EnvFilter::new(filter.as_deref().unwrap_or(DEFAULT_FILTER));
+    // It would write down every message of a cluster, keys and facts included.
+    let filter = match CLUSTER_CLIENT.parse() {
+        Ok(quiet) => filter.add_directive(quiet),
+        Err(_) => filter,
+    };
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(writer);
     // A second start, as in a test, changes nothing.
     let _ = match format {

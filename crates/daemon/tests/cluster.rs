@@ -57,7 +57,7 @@ fn a_task_that_is_admitted_here_runs_on_a_worker() {
         .collect();
     assert_eq!(states, ["queued", "running", "completed"]);
     let fact = json!({"entity": "notes::a", "key": "k", "value": "shared"});
-    assert_eq!(server.send("PUT", "/v1/facts", &fact).status, 200);
+    assert_eq!(server.send("PUT", "/v1/facts", &fact).status, 201);
     assert_eq!(second.get("/v1/facts?entity=notes::a").json()["facts"][0]["value"], "shared");
 
     let view = second.get("/v1/cluster").json();
@@ -170,5 +170,6 @@ fn a_cluster_that_is_lost_is_named_and_found_again() {
         std::thread::sleep(std::time::Duration::from_millis(100));
         again = delegate(&server, "hash", "abc", "call-2");
     }
-    assert_eq!(wait_for(&server, &address(&again), &ENDS)["answer"], ABC);
+    let task = wait_for(&server, &address(&again), &ENDS);
+    assert_eq!(task["answer"], ABC, "{task}");
 }

@@ -248,7 +248,12 @@ impl Journal for NatsJournal {
                 Ok(next) => next,
                 // What was remembered may be old.
                 Err(_) if self.inner.held.borrow_mut().remove(&key).is_some() => continue,
-                Err(fault) => return Err(fault.into()),
+                Err(fault) => {
+                    if self.inner.worker.is_some() {
+                        tracing::warn!(task = key, "a word about a task came late, and is refused");
+                    }
+                    return Err(fault.into());
+                }
             };
             match self.connection().tasks.update(&key, next.bytes(), revision).await {
                 Ok(revision) => {

@@ -5,7 +5,7 @@
 //! its own to write.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -90,6 +90,8 @@ struct Inner {
     shelf: Rc<Shelf>,
     arrived: Arrived,
     running: RefCell<HashMap<String, Running>>,
+    /// Keys of the tasks whose orders are looked at.
+    taking: RefCell<HashSet<String>>,
     done: Cell<u64>,
     started_ms: u64,
     stopping: watch::Sender<bool>,
@@ -147,10 +149,13 @@ impl Worker {
             shelf,
             arrived,
             running: RefCell::default(),
+            taking: RefCell::default(),
             done: Cell::default(),
             started_ms,
             stopping: watch::Sender::new(false),
         };
+        // Known before anybody hears that it is there.
+        inner.beat(0).await;
         Ok(Self { inner: Rc::new(inner) })
     }
 
@@ -162,8 +167,6 @@ impl Worker {
     /// Runs tasks until `end`, then waits a while for those that run.
     pub(crate) async fn run(&self, end: impl Future<Output = ()>) {
         let inner = &self.inner;
-        // Known before the first task is taken.
-        inner.beat(0).await;
         let background = [
             tokio::task::spawn_local(Rc::clone(inner).beats()),
             tokio::task::spawn_local(Rc::clone(inner).notes()),
@@ -238,10 +241,13 @@ impl Inner {
     /// Does what an order asks for. Whatever goes wrong, the order comes again.
     async fn handle(&self, message: Rc<Message>) {
         let key = String::from_utf8_lossy(&message.payload).into_owned();
-        if self.running.borrow().contains_key(&key) {
-            // The same order a second time; what runs keeps it.
+        if self.running.borrow().contains_key(&key) || !self.taking.borrow_mut().insert(key.clone()) {
+            // The same order a second time; who has it keeps it.
             return;
         }
+        let _taking = Taking { inner: self, key: key.clone() };
+        // Who is not heard of has no right to begin.
+        let _ = self.executor().lost.subscribe().wait_for(|lost| !*lost).await;
         match self.take(&key, &message).await {
             Ok(Some(stored)) => self.run(key, *stored, message).await,
             Ok(None) => {}
@@ -421,6 +427,18 @@ impl Inner {
             Some(Note { owner: task.owner.clone(), view })
         });
         news.collect()
+    }
+}
+
+/// One order of a task is looked at at a time.
+struct Taking<'a> {
+    inner: &'a Inner,
+    key: String,
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        self.inner.taking.borrow_mut().remove(&self.key);
     }
 }
 
