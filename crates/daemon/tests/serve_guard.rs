@@ -57,6 +57,10 @@ fn other_hosts_and_origins_are_refused_everywhere() {
             assert_eq!(reply.refusal(), (421, "host-not-allowed".to_owned()), "{host} {path}");
         }
         for origin in ["null", "http://evil.example", &format!("http://{elsewhere}"), "https://localhost"] {
+            // Any page may try a code; nobody can tell of one that has no origin of its own.
+            if path == "/v1/pair" && origin != "null" {
+                continue;
+            }
             let reply = server.request(&method, &path, &[("origin", origin)], "{}");
             assert_eq!(reply.refusal(), (403, "origin-not-allowed".to_owned()), "{origin} {path}");
             assert_eq!(reply.header("access-control-allow-origin"), None);
@@ -213,11 +217,9 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
     };
     let other = tempfile::tempdir().unwrap();
     let at = format!("127.0.0.1:{}", server.port);
-    for (data, listen, part) in [
-        (server.data.path(), "127.0.0.1:0", &*at),
-        (other.path(), &at, "another program has"),
-        (other.path(), "0.0.0.0:0", "other computers"),
-    ] {
+    for (data, listen, part) in
+        [(server.data.path(), "127.0.0.1:0", &*at), (other.path(), &at, "another program has")]
+    {
         let refusal = refused(data, listen);
         assert_eq!(refusal["refused"], "listen-failed", "{refusal}");
         assert!(refusal["why"].as_str().unwrap().contains(part), "{refusal}");

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 pub(crate) use super::args_extensions::{Ext, Keys, Receipts, Secret};
 pub(crate) use super::args_mcp::{Definitions, Mcp};
-use super::paired_args::{EnvironmentsCommand, PairArgs, PairingsCommand, Secured};
+use super::paired_args::{ENVIRONMENTS_HELP, EnvironmentsCommand, PairArgs, PairingsCommand, Secured, There};
 use super::serve::read_address;
 use super::task::Deadline;
 use crate::log::LogFormat;
@@ -216,20 +216,13 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Definitions(Definitions),
     /// Make a one-time code, with which another computer or a page gets a token for this one
-    ///
-    /// Asks the companion that runs (`toolshelf serve`). The code holds for ten minutes and is used up by the first who
-    /// enters it. The token is for tasks and the shelf, never for setting this computer up.
     #[command(after_help = "Example:\n  toolshelf pair --name laptop --expires 8h")]
     Pair(PairArgs),
     /// Those who were paired with this computer
     #[command(subcommand)]
     Pairings(PairingsCommand),
     /// Other computers that this one was paired with
-    #[command(
-        subcommand,
-        after_help = "Examples:\n  toolshelf environments add 'https://studio.local:14800/#pair=12345678&env=env_…&fp=…'\n  \
-        toolshelf task delegate --environment studio hash abc"
-    )]
+    #[command(subcommand, after_help = ENVIRONMENTS_HELP)]
     Environments(EnvironmentsCommand),
     /// Answer frames on the standard input, for a parent process
     ///
@@ -372,12 +365,8 @@ pub(crate) struct Delegate {
     /// How long it may take, such as 90s or 5m
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<Deadline>,
-    /// The computer that does it, by its key or name; by default this one. Files are sent along from the folder
-    #[arg(long, value_name = "KEY")]
-    pub(crate) environment: Option<String>,
-    /// The folder there that the task works in; by default the first
-    #[arg(long, value_name = "DIR", requires = "environment")]
-    pub(crate) remote_root: Option<String>,
+    #[command(flatten)]
+    pub(crate) there: There,
     /// A name for this call: the same name again answers the same task
     #[arg(long, value_name = "ID")]
     pub(crate) call_id: Option<String>,

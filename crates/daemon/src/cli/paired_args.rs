@@ -7,6 +7,22 @@ use clap::{Args as ClapArgs, Subcommand};
 use super::serve::read_name;
 use super::task::Deadline;
 
+/// Examples of `toolshelf environments`.
+pub(crate) const ENVIRONMENTS_HELP: &str = "Examples:
+  toolshelf environments add 'https://studio.local:14800/#pair=12345678&env=env_…&fp=…'
+  toolshelf task delegate --environment studio hash abc";
+
+/// Where else than here a task is done.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct There {
+    /// The computer that does it, by its key or name; by default this one. Files are sent along from the folder
+    #[arg(long, value_name = "KEY")]
+    pub(crate) environment: Option<String>,
+    /// The folder there that the task works in; by default the first
+    #[arg(long, value_name = "DIR", requires = "environment")]
+    pub(crate) remote_root: Option<String>,
+}
+
 /// How others reach the companion. What other computers can reach is always served over TLS.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Secured {

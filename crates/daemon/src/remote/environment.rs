@@ -15,34 +15,28 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_local};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use toolshelf_core::live::MachineEnvironment;
 use toolshelf_core::refusal::{Code, Refusal, cut};
-use toolshelf_core::remote::frame::{Answer, Call, Descriptor, First, Told};
+use toolshelf_core::remote::frame::{Answer, Call, Descriptor};
 use toolshelf_core::remote::{CHANNEL_FRAME_MAX_BYTES, CHANNEL_VERSION};
 use toolshelf_core::task::{TaskState, TaskView};
 use toolshelf_host::dispatcher::PlacementHost;
 use toolshelf_host::{Caller, Reply};
 
 use super::OnEvent;
-use super::connection::{Came, Connection};
 use super::environments::Known;
+use super::keeping::keep;
 use crate::service::{Event, OWNER};
 
 /// How long a call waits for a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a call goes on after the connection was lost under it.
 const CALL_PATIENCE: Duration = Duration::from_secs(20);
-/// Pauses between tries to connect.
-const PAUSE_FIRST: Duration = Duration::from_millis(250);
-const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How often the other side is asked whether it is there, and how long it may say nothing.
-const PING: Duration = Duration::from_secs(10);
-const SILENCE_MAX: Duration = Duration::from_secs(35);
 /// Tasks that are looked at again after a connection was lost.
 const FOLLOWED_MAX: usize = 256;
 /// Frames that wait to be sent.
-const WAITING_MAX: usize = 64;
+pub(super) const WAITING_MAX: usize = 64;
 
 /// How a remote stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,28 +57,28 @@ pub(crate) enum Standing {
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
     pub(crate) environment: MachineEnvironment,
-    descriptors: Vec<Descriptor>,
+    pub(super) descriptors: Vec<Descriptor>,
     pub(crate) tools: Vec<Value>,
 }
 
 /// A remote. Clones share it. The connection ends when it is stopped.
 #[derive(Clone)]
 pub(crate) struct RemoteEnvironment {
-    inner: Rc<Inner>,
+    pub(super) inner: Rc<Inner>,
 }
 
-struct Inner {
-    known: Known,
+pub(super) struct Inner {
+    pub(super) known: Known,
     standing: watch::Sender<Standing>,
-    ready: RefCell<Option<Ready>>,
-    outgoing: RefCell<Option<mpsc::Sender<String>>>,
+    pub(super) ready: RefCell<Option<Ready>>,
+    pub(super) outgoing: RefCell<Option<mpsc::Sender<String>>>,
     pending: RefCell<BTreeMap<String, Pending>>,
-    followed: RefCell<BTreeSet<String>>,
+    pub(super) followed: RefCell<BTreeSet<String>>,
     calls: Cell<u64>,
     /// Tries to connect that failed, and connections that were lost.
-    failed: Cell<u64>,
+    pub(super) failed: Cell<u64>,
     /// Says that a try is wanted now.
-    wake: Notify,
+    pub(super) wake: Notify,
     keeping: RefCell<Option<JoinHandle<()>>>,
     on_event: OnEvent,
 }
@@ -323,7 +317,7 @@ impl Inner {
         Ok(answer)
     }
 
-    fn answered(&self, answer: Answer) {
+    pub(super) fn answered(&self, answer: Answer) {
         // One that was given up is not waited for any more.
         if let Some(pending) = self.pending.borrow_mut().remove(&answer.call_id) {
             for waiting in pending.waiting {
@@ -333,7 +327,7 @@ impl Inner {
     }
 
     /// The reply in an answer. What the remote says is believed as far as it has the form of a reply of its own tasks.
-    fn reply(&self, tool: &str, observed: Value) -> Result<Reply, Refusal> {
+    pub(super) fn reply(&self, tool: &str, observed: Value) -> Result<Reply, Refusal> {
         #[derive(Deserialize)]
         struct Delegated {
             task: TaskView,
@@ -387,7 +381,7 @@ impl Inner {
         }
     }
 
-    fn heard(&self, task: Box<TaskView>) {
+    pub(super) fn heard(&self, task: Box<TaskView>) {
         if self.check_own(&task).is_ok() {
             self.follow(&task);
             (self.on_event)(Event::Task { owner: OWNER.to_owned(), view: task });
@@ -395,7 +389,7 @@ impl Inner {
     }
 
     /// Answers all that wait with a refusal.
-    fn give_up(&self, why: &Refusal) {
+    pub(super) fn give_up(&self, why: &Refusal) {
         for pending in self.pending.take().into_values() {
             for waiting in pending.waiting {
                 let _ = waiting.send(Err(why.clone()));
@@ -403,7 +397,7 @@ impl Inner {
         }
     }
 
-    fn stand(&self, standing: Standing) {
+    pub(super) fn stand(&self, standing: Standing) {
         self.standing.send_if_modified(|now| {
             let changes = *now != standing;
             *now = standing;
@@ -412,158 +406,10 @@ impl Inner {
     }
 }
 
-/// Connects again and again, until it is stopped.
-async fn keep(remote: Rc<Inner>) {
-    let mut pause = PAUSE_FIRST;
-    loop {
-        remote.stand(Standing::Connecting);
-        let ended = match open(&remote).await {
-            Ok(connection) => {
-                pause = PAUSE_FIRST;
-                session(&remote, connection).await
-            }
-            Err(refusal) => refusal,
-        };
-        let label = &remote.known.label;
-        tracing::info!(
-            remote = label,
-            refused = ended.code.as_str(),
-            why = ended.why,
-            "a remote is not connected"
-        );
-        remote.failed.set(remote.failed.get() + 1);
-        remote.outgoing.take();
-        remote.give_up(&lost_with(&ended));
-        let is_final = is_final(ended.code);
-        remote.stand(if is_final { Standing::Refused(ended) } else { Standing::Unreachable(ended) });
-        if is_final {
-            // Until it is asked for by hand.
-            remote.wake.notified().await;
-            continue;
-        }
-        tokio::select! {
-            () = remote.wake.notified() => {}
-            () = sleep(pause) => {}
-        }
-        pause = (pause * 2).min(PAUSE_MAX);
-    }
-}
-
-/// A connection that is ready.
-async fn open(remote: &Inner) -> Result<Connection, Refusal> {
-    let Known { address, bearer, .. } = &remote.known;
-    let first = First::Hello { bearer: bearer.clone() };
-    let opened = Connection::open(address, &remote.known.trust()?, &first).await;
-    let (connection, told) = opened.map_err(|refusal| match refusal.code {
-        // Nothing was asked yet, so nothing can have been done.
-        Code::MachineClosed | Code::MachineTimeout => Refusal::new(Code::MachineUnreachable, refusal.why),
-        _ => refusal,
-    })?;
-    remote.welcome(told)?;
-    Ok(connection)
-}
-
-/// A refusal after which trying again is of no use.
-fn is_final(code: Code) -> bool {
-    matches!(
-        code,
-        Code::BearerRefused
-            | Code::PairingRevoked
-            | Code::PairingExpired
-            | Code::EnvironmentMismatch
-            | Code::MachineUntrusted
-            | Code::ConfigInvalid
-            | Code::PairingListUnreadable
-    )
-}
-
-impl Inner {
-    fn welcome(&self, told: Told) -> Result<(), Refusal> {
-        let Told::Ready { environment, descriptors, tools } = told else {
-            return Err(invalid("it did not say that it is ready"));
-        };
-        if environment.key != self.known.key {
-            let (paired, found) = (&self.known.key, cut(&environment.key, 60));
-            let why =
-                format!("{} is the environment {found:?} now, and {paired:?} was paired", self.known.address);
-            return Err(Refusal::new(Code::EnvironmentMismatch, why));
-        }
-        self.ready.replace(Some(Ready { environment: *environment, descriptors, tools }));
-        Ok(())
-    }
-}
-
-/// One session; answers why it ended.
-async fn session(remote: &Rc<Inner>, mut connection: Connection) -> Refusal {
-    let (sender, mut outgoing) = mpsc::channel(WAITING_MAX);
-    remote.outgoing.replace(Some(sender));
-    remote.stand(Standing::Connected);
-    tracing::info!(remote = remote.known.label, "a remote is connected");
-    look_again(remote);
-    let mut pings = interval(PING);
-    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last_sign = Instant::now();
-    loop {
-        let done = tokio::select! {
-            came = connection.next() => came.map(|came| {
-                last_sign = Instant::now();
-                match came {
-                    Came::Told(Told::Answer(answer)) => remote.answered(answer),
-                    Came::Told(Told::Task(task)) => remote.heard(task),
-                    Came::Told(Told::Refused(refusal)) => return Err(refusal),
-                    Came::Told(_) | Came::Sign => {}
-                }
-                Ok(())
-            }).and_then(|done| done),
-            frame = outgoing.recv() => match frame {
-                Some(frame) => connection.send(frame).await,
-                None => Err(gone()),
-            },
-            _ = pings.tick() => match last_sign.elapsed() > SILENCE_MAX {
-                true => Err(Refusal::new(Code::MachineTimeout, "the remote has given no sign for too long")),
-                false => connection.ping().await,
-            },
-        };
-        if let Err(refusal) = done {
-            connection.close().await;
-            return refusal;
-        }
-    }
-}
-
-/// Asks for tasks that may have changed while nobody was connected.
-fn look_again(remote: &Rc<Inner>) {
-    let addresses: Vec<String> = remote.followed.borrow().iter().cloned().collect();
-    let remote = RemoteEnvironment { inner: Rc::clone(remote) };
-    if addresses.is_empty() {
-        return;
-    }
-    spawn_local(async move {
-        for address in addresses {
-            let args = Map::from_iter([("address".to_owned(), Value::from(address))]);
-            let answered = remote.ask("task_status", &args, None).await;
-            if let Ok(Reply::Status { task }) =
-                answered.and_then(|seen| remote.inner.reply("task_status", seen))
-            {
-                remote.inner.heard(Box::new(task));
-            }
-        }
-    });
-}
-
-/// Why a call has no answer, when its connection ended like that.
-fn lost_with(ended: &Refusal) -> Refusal {
-    if is_final(ended.code) {
-        return ended.clone();
-    }
-    let why = format!("the connection was lost before the answer came, and it may have acted: {}", ended.why);
-    Refusal::new(Code::MachineClosed, why)
-}
-
-fn gone() -> Refusal {
+pub(super) fn gone() -> Refusal {
     Refusal::new(Code::MachineClosed, "the connection to the remote has ended")
 }
 
-fn invalid(why: &str) -> Refusal {
+pub(super) fn invalid(why: &str) -> Refusal {
     Refusal::new(Code::InvalidFrame, format!("what the remote says is not understood: {why}"))
 }

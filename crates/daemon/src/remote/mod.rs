@@ -8,7 +8,8 @@
 //! | [`tls`] | certificates: this machine's own, and those that are pinned |
 //! | [`environments`] | the remotes that this machine holds a token of |
 //! | [`connection`] | one WebSocket to one of them |
-//! | [`environment`] | a remote, kept connected, as a host of tasks |
+//! | [`environment`] | a remote as a host of tasks |
+//! | [`keeping`] | its connection, opened again and again |
 //! | [`route`] | which machine a command is for |
 //! | [`files`] | files of this machine, sent along with a task |
 //! | [`admin`] | what only who sits at this computer asks for |
@@ -21,6 +22,7 @@ mod connection;
 mod environment;
 pub(crate) mod environments;
 mod files;
+mod keeping;
 pub(crate) mod offer;
 pub(crate) mod pairings;
 pub(crate) mod route;

@@ -97,12 +97,12 @@ async fn delegate(
         "task": task_text(&delegate)?,
         "callId": delegate.call_id.clone().map_or_else(call_name, Ok)?,
     });
-    match &delegate.environment {
+    match &delegate.there.environment {
         None => args["root"] = root.to_string_lossy().into(),
         Some(environment) => {
             args["environment"] = environment.as_str().into();
             args["filesRoot"] = root.to_string_lossy().into();
-            if let Some(there) = &delegate.remote_root {
+            if let Some(there) = &delegate.there.remote_root {
                 args["root"] = there.as_str().into();
             }
         }
