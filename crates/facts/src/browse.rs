@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::port::QUERY_TOP_K_MAX;
-
 /// What parts the names of an entity.
 pub const SEPARATOR: &str = "::";
 /// Names of one page where it does not say how many.
@@ -104,7 +102,7 @@ impl<'a> Walk<'a> {
         self.page
     }
 
-    /// The page of a backend that knows no order: of some facts of entities below the prefix.
+    /// The page of a backend that has all entities at hand, in any order.
     pub(crate) fn over(request: &'a BrowseRequest, mut entities: Vec<(String, bool)>) -> Names {
         entities.sort();
         let mut walk = Self::new(request);
@@ -136,9 +134,6 @@ fn past(prefix: &str, name: &str) -> Vec<u8> {
     let end: &[u8] = if branch(prefix, name) == Some(name) { b"\xff" } else { b"\0\xff" };
     [name.as_bytes(), end].concat()
 }
-
-/// Facts that a backend without an order looks at for a page.
-pub(crate) const UNORDERED_MAX: usize = QUERY_TOP_K_MAX;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::browse::{BrowseRequest, Names, Walk};
+use crate::browse::{BrowseRequest, Names};
 use crate::fact::{Fact, Moment, NewFact};
 use crate::port::{Deleted, ExportRequest, Exported, FactError, FactStore, Found, Query};
 use crate::privacy::PrivacyRule;
@@ -60,9 +60,7 @@ impl FactStore for MemoryStore {
     }
 
     async fn browse(&self, request: &BrowseRequest) -> Result<Names, FactError> {
-        let facts = self.facts();
-        let newest = facts.versions.values().filter_map(|versions| versions.last());
-        Ok(Walk::over(request, newest.map(|fact| (fact.entity.clone(), fact.private)).collect()))
+        Ok(self.facts().browse(request))
     }
 
     async fn history(&self, entity: &str, key: &str) -> Result<Vec<Fact>, FactError> {

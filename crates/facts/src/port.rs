@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toolshelf_core::problem::{Problem, ProblemKind};
 use toolshelf_core::refusal::{Code, Refusal};
 
-use crate::browse::{BrowseRequest, Names, UNORDERED_MAX, Walk};
+use crate::browse::{BrowseRequest, Names};
 use crate::fact::{Fact, Moment, NewFact};
 
 /// Facts that a query answers where it does not say how many.
@@ -204,23 +204,11 @@ pub trait FactStore: Send + Sync {
     /// As [`latest`](Self::latest).
     fn query(&self, query: &Query) -> impl Future<Output = Result<Found, FactError>> + Send;
 
-    /// The names directly below a prefix. A backend that knows an order jumps from name to name; one that does not
-    /// looks at [`QUERY_TOP_K_MAX`] facts, and tells of no others.
+    /// The names directly below a prefix. A file is searched from name to name, however much lies below each.
     ///
     /// # Errors
     /// As [`latest`](Self::latest).
-    fn browse(&self, request: &BrowseRequest) -> impl Future<Output = Result<Names, FactError>> + Send {
-        let query = Query {
-            prefix: Some(request.prefix.clone()),
-            top_k: Some(UNORDERED_MAX),
-            include_private: request.include_private,
-            ..Query::default()
-        };
-        async move {
-            let facts = self.query(&query).await?.facts;
-            Ok(Walk::over(request, facts.into_iter().map(|fact| (fact.entity, fact.private)).collect()))
-        }
-    }
+    fn browse(&self, request: &BrowseRequest) -> impl Future<Output = Result<Names, FactError>> + Send;
 
     /// Every version of a fact, the newest first; at most [`LISTED_MAX`].
     ///

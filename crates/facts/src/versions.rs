@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 
+use crate::browse::{BrowseRequest, Names, Walk};
 use crate::fact::{Fact, Moment, NewFact};
 use crate::port::{ExportRequest, Exported, FactError, Found, LISTED_MAX, Query};
 use crate::privacy::PrivacyRule;
@@ -129,6 +130,14 @@ impl Versions {
             }
         }
         Ok(selection.finish())
+    }
+
+    /// Costs what lies below the prefix.
+    pub(crate) fn browse(&self, request: &BrowseRequest) -> Names {
+        let below = self.versions.range((request.prefix.clone(), String::new())..);
+        let below = below.take_while(|((entity, _), _)| entity.starts_with(&request.prefix));
+        let newest = below.filter_map(|(_, versions)| versions.last());
+        Walk::over(request, newest.map(|fact| (fact.entity.clone(), fact.private)).collect())
     }
 
     pub(crate) fn history(&self, entity: &str, key: &str) -> Vec<Fact> {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use async_nats::ConnectOptions;
 use toolshelf_facts::{
-    Deleted, ExportRequest, Exported, Fact, FactError, FactStore, Found, Moment, NatsOptions, NatsStore,
-    NewFact, PrivacyRule, Query, RedbStore,
+    BrowseRequest, Deleted, ExportRequest, Exported, Fact, FactError, FactStore, Found, Moment, Names,
+    NatsOptions, NatsStore, NewFact, PrivacyRule, Query, RedbStore,
 };
 
 /// The facts of a cluster, and how it is reached.
@@ -77,6 +77,10 @@ impl FactStore for Facts {
 
     async fn query(&self, query: &Query) -> Result<Found, FactError> {
         either!(self, query(query))
+    }
+
+    async fn browse(&self, request: &BrowseRequest) -> Result<Names, FactError> {
+        either!(self, browse(request))
     }
 
     async fn history(&self, entity: &str, key: &str) -> Result<Vec<Fact>, FactError> {

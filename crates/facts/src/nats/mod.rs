@@ -37,6 +37,7 @@ use toolshelf_core::refusal::cut;
 use self::copy::Copy;
 use self::entry::{Entry, Gone};
 use self::log::{AppendFault, Log};
+use crate::browse::{BrowseRequest, Names};
 use crate::fact::{Fact, Moment, NewFact};
 use crate::port::{Deleted, ExportRequest, Exported, FactError, FactStore, Found, Query};
 use crate::privacy::PrivacyRule;
@@ -250,6 +251,11 @@ impl FactStore for NatsStore {
     async fn query(&self, query: &Query) -> Result<Found, FactError> {
         let query = query.clone();
         self.read(move |copy| copy.facts().query(&query)).await?
+    }
+
+    async fn browse(&self, request: &BrowseRequest) -> Result<Names, FactError> {
+        let request = request.clone();
+        self.read(move |copy| copy.facts().browse(&request)).await
     }
 
     async fn history(&self, entity: &str, key: &str) -> Result<Vec<Fact>, FactError> {
