@@ -20,7 +20,6 @@ mod chunks;
 mod finish;
 mod inline_app;
 mod nats;
-mod nats;
 mod offline;
 mod package;
 mod page;
