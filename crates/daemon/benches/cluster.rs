@@ -32,9 +32,9 @@ use toolshelf_nats::{Options, Server as Nats};
 const CALLERS: usize = 8;
 const PLACES: usize = 4;
 /// Trivial tasks of one measurement, tasks of 50 ms, and hand-overs.
-const TRIVIAL: usize = 800;
-const LONG: usize = 160;
-const HANDED: usize = 150;
+const TRIVIAL: usize = 400;
+const LONG: usize = 120;
+const HANDED: usize = 100;
 /// About as long as a task's entry is.
 const ENTRY_BYTES: usize = 1_400;
 

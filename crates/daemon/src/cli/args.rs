@@ -11,6 +11,7 @@ pub(crate) use super::args_mcp::{Definitions, Mcp};
 use super::paired_args::{ENVIRONMENTS_HELP, EnvironmentsCommand, PairArgs, PairingsCommand, Secured, There};
 use super::serve::read_address;
 use super::task::Deadline;
+use super::worker::WorkerArgs;
 use crate::log::LogFormat;
 
 const MORE_HELP: &str = "\
@@ -164,7 +165,7 @@ pub(crate) enum Command {
     /// this computer's toolshelf.toml. Ctrl-C ends it when what runs has ended. With --json the first line is {"ok":
     /// true, "worker", "name", "slots", "pid"}.
     #[command(after_help = "Example:\n  toolshelf worker --cluster nats://10.0.0.5:4222")]
-    Worker(Worker),
+    Worker(WorkerArgs),
     /// List the workers of the cluster that the running companion admits tasks to
     Workers,
     /// Extensions: what can be called; write, install, grant and call your own
@@ -267,29 +268,6 @@ pub(crate) struct Serve {
     pub(crate) open: bool,
     #[command(flatten)]
     pub(crate) secured: Secured,
-    /// The form of the log on the standard error
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub(crate) log_format: LogFormat,
-}
-
-/// A worker.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Worker {
-    /// The cluster: servers of NATS with commas, instead of those of toolshelf.toml
-    #[arg(long, value_name = "SERVERS")]
-    pub(crate) cluster: Option<String>,
-    /// Tasks that it runs at a time, 8 at most
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    pub(crate) slots: u8,
-    /// What people call it; by default the name of this computer
-    #[arg(long)]
-    pub(crate) name: Option<String>,
-    /// The folder of what it keeps, instead of the one in the settings
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// The folder that agents work in
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
     /// The form of the log on the standard error
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) log_format: LogFormat,

@@ -68,7 +68,7 @@ async fn serve(shelf: Option<PathBuf>, roots: Vec<PathBuf>) -> Result<Outcome, R
 
 async fn open(shelf: Option<PathBuf>, roots: Vec<PathBuf>, data: PathBuf) -> Result<Service, Refusal> {
     let roots = serve::roots(roots, &data)?;
-    Service::open(ServiceOptions { shelf, data_dir: Some(data), roots }).await
+    Service::open(ServiceOptions { shelf, data_dir: Some(data), roots, cluster: None }).await
 }
 
 fn data_dir() -> Result<PathBuf, Refusal> {

@@ -3,21 +3,44 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use clap::Args;
 use serde_json::{Value, json};
 use toolshelf_core::placement::Placement;
 use toolshelf_core::refusal::{Code, Refusal};
 
-use super::args::Worker as WorkerArgs;
 use super::companion;
 use super::outcome::Outcome;
 use super::serve::{Ends, data_folder, failed, say};
 use crate::cluster::config::ClusterConfig;
 use crate::cluster::worker::{Worker, WorkerOptions};
 use crate::config::Config;
-use crate::log;
+use crate::log::{self, LogFormat};
 
 /// The folder that agents work in, in the data folder.
 const WORK_FOLDER: &str = "cluster-work";
+
+/// A worker.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// The cluster: servers of NATS with commas, instead of those of toolshelf.toml
+    #[arg(long, value_name = "SERVERS")]
+    pub(crate) cluster: Option<String>,
+    /// Tasks that it runs at a time, 8 at most
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) slots: u8,
+    /// What people call it; by default the name of this computer
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// The folder of what it keeps, instead of the one in the settings
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// The folder that agents work in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// The form of the log on the standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) log_format: LogFormat,
+}
 
 /// The cluster that the command line or `toolshelf.toml` names; the former's servers win.
 ///

@@ -17,7 +17,7 @@
 //! - A worker has a task when it has written its name into it, at the revision that it has read. Each later word of the
 //!   task names the revision before, so that a word of who lost the task is refused.
 //! - A worker that has not been heard for a lease ends what it runs, by its own clock. Another one takes over what it
-//!   has not heard of for a lease, by its clock. No clock is compared with another.
+//!   has not heard of for one and a half, by its clock. No clock is compared with another.
 
 pub(crate) mod config;
 pub(crate) mod connection;

@@ -4,6 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::connection::{ClusterFault, Connection};
 
+/// How often a worker is looked at in one lease, and for how many looks it has to be silent to be gone: a worker finds
+/// out a little later than a lease that it is not heard of.
+const LOOKS_PER_LEASE: u32 = 4;
+const LOOKS_OF_SILENCE: u32 = 6;
+
 /// A sign of life.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -16,7 +21,7 @@ pub(crate) struct Presence {
     pub(crate) beat: u64,
     /// Tasks that it runs at a time.
     pub(crate) slots: usize,
-    /// Keys of the tasks that it runs.
+    /// Keys of the tasks that it runs, or is about to.
     pub(crate) tasks: Vec<String>,
     /// Tasks that it has run to their ends.
     pub(crate) done: u64,
@@ -54,22 +59,22 @@ pub(super) async fn of(
     Ok(serde_json::from_slice(&message.payload).ok().map(|presence| (message.sequence, presence)))
 }
 
-/// Whether a worker is known to be gone, or not to have the task `key`, although a claim says so. Looks for a lease: who
-/// writes nothing for so long has stopped by itself, whatever any clock says.
+/// Whether a worker is known to be gone, or not to have the task `key`, although a claim says so. Looks for longer than
+/// a lease: who writes nothing for so long has stopped by itself, whatever any clock says. A word that was on its way
+/// when the task was taken does not count, so that two must say that it is not there.
 ///
 /// # Errors
 /// A [`ClusterFault`].
 pub(super) async fn is_gone(connection: &Connection, worker: &str, key: &str) -> Result<bool, ClusterFault> {
-    let Some((first, _)) = of(connection, worker).await? else { return Ok(true) };
-    let looks = 4;
-    for _ in 0..looks {
-        tokio::time::sleep(connection.config.lease() / looks).await;
+    let Some((mut last, _)) = of(connection, worker).await? else { return Ok(true) };
+    let (mut silent, mut without) = (0, 0);
+    while silent < LOOKS_OF_SILENCE && without < 2 {
+        tokio::time::sleep(connection.config.lease() / LOOKS_PER_LEASE).await;
         match of(connection, worker).await? {
             None => return Ok(true),
-            Some((word, presence)) if word != first => {
-                return Ok(!presence.tasks.iter().any(|task| task == key));
-            }
-            Some(_) => {}
+            Some((word, _)) if word == last => silent += 1,
+            Some((_, presence)) if presence.tasks.iter().any(|task| task == key) => return Ok(false),
+            Some((word, _)) => (last, silent, without) = (word, 0, without + 1),
         }
     }
     Ok(true)

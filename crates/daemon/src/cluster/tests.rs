@@ -135,6 +135,30 @@ fn what_an_admission_has_left_undone_is_done_by_who_finds_it() {
 }
 
 #[test]
+fn clocks_that_are_a_minute_apart_change_nothing_but_what_is_shown() {
+    const MINUTE: u64 = 60_000;
+    let server = Server::start();
+    on_one_thread(async {
+        let (connection, journal) = front(&server).await;
+        for (number, now) in [(1, NOW - MINUTE), (2, NOW + MINUTE)] {
+            let mut task = creation(number);
+            task.at = toolshelf_core::task::time::iso_time(NOW);
+            journal.admit(&task, &call(number)).await.unwrap();
+            let key = task_key(&task.event.address);
+            let (one, other) = (worker(&connection, "one"), worker(&connection, "other"));
+            let Claimed::Mine(stored) = one.claim(&key, None, now).await.unwrap() else { panic!() };
+            // One whose clock is off in the other direction takes nothing over that nobody gave up.
+            assert!(matches!(other.claim(&key, None, 2 * NOW - now).await, Ok(Claimed::Anothers(_))));
+            assert_eq!(stored.record.updated_at, toolshelf_core::task::time::iso_time(now));
+            end(&one, &task, TaskState::Completed).await.unwrap();
+            let states: Vec<_> = journal.moments(&task.event.address).await.unwrap();
+            let states: Vec<_> = states.into_iter().map(|moment| moment.state).collect();
+            assert_eq!(states, [TaskState::Queued, TaskState::Running, TaskState::Completed]);
+        }
+    });
+}
+
+#[test]
 fn a_full_queue_is_named_and_leaves_nothing() {
     let server = Server::start();
     on_one_thread(async {

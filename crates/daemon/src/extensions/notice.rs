@@ -32,6 +32,7 @@ impl Extensions {
             digest: record.manifest.wasm_module_sha256,
             refused,
             why: None,
+            session: None,
         })
     }
 }

@@ -235,7 +235,6 @@ struct Listing {
     filter: Option<Filter>,
     before: Option<u64>,
     limit: Option<u64>,
-    environment: Option<String>,
 }
 
 async fn tasks(
@@ -250,7 +249,6 @@ async fn tasks(
         ("filter", filter.map(|filter| json!(filter))),
         ("before", before.map(Value::from)),
         ("limit", limit.map(Value::from)),
-        ("environment", environment.map(Value::from)),
     ];
     answered(&app, "list_tasks", given_of(given), &who).await
 }

@@ -18,6 +18,11 @@ use tokio::runtime::Builder;
 /// Entries of one task that are kept for the history; a task has no longer log.
 const KEPT: i64 = 64;
 
+/// How often the bucket is read, how long each may take, and how long to wait in between.
+const READS: usize = 20;
+const READING: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// Every entry of every task, in order; by the tasks' addresses.
 pub(crate) type History = BTreeMap<String, Vec<Value>>;
 
@@ -61,24 +66,34 @@ pub(crate) fn order_again(servers: &str, key: &str) {
     });
 }
 
-/// Reads all that the bucket has seen.
+/// Reads all that the bucket has seen. Servers that elect a leader are asked again.
 pub(crate) fn read(servers: &str) -> History {
-    now(async {
-        let stream = context(servers).await.get_stream("KV_toolshelf_tasks").await.unwrap();
-        let consumer = stream.create_consumer(pull::OrderedConfig::default()).await.unwrap();
-        let mut left = consumer.cached_info().num_pending;
-        let mut messages = consumer.messages().await.unwrap();
-        let mut history = History::new();
-        while left > 0 {
-            let message = tokio::time::timeout(Duration::from_secs(30), messages.next()).await.unwrap();
-            let message = message.unwrap().unwrap();
-            left = message.info().unwrap().pending;
-            let Ok(entry) = serde_json::from_slice::<Value>(&message.payload) else { continue };
-            let address = entry["record"]["address"].as_str().unwrap().to_owned();
-            history.entry(address).or_default().push(entry);
+    for _ in 0..READS {
+        let read = now(async { tokio::time::timeout(READING, read_once(servers)).await });
+        if let Ok(Some(history)) = read {
+            return history;
         }
-        history
-    })
+        std::thread::sleep(PAUSE);
+    }
+    panic!("the bucket of tasks cannot be read");
+}
+
+async fn read_once(servers: &str) -> Option<History> {
+    let mut stream = context(servers).await.get_stream("KV_toolshelf_tasks").await.ok()?;
+    let end = stream.info().await.ok()?.state.last_sequence;
+    let consumer = stream.create_consumer(pull::OrderedConfig::default()).await.ok()?;
+    let mut messages = consumer.messages().await.ok()?;
+    let mut history = History::new();
+    let mut place = 0;
+    // Nothing is taken away from this bucket, so that its last entry comes.
+    while place < end {
+        let message = messages.next().await?.ok()?;
+        place = message.info().ok()?.stream_sequence;
+        let Ok(entry) = serde_json::from_slice::<Value>(&message.payload) else { continue };
+        let address = entry["record"]["address"].as_str()?.to_owned();
+        history.entry(address).or_default().push(entry);
+    }
+    Some(history)
 }
 
 /// What is wrong with a history: nothing, or one sentence for each task. `admitted` are the addresses that were

@@ -23,6 +23,8 @@ use crate::port::FactError;
 const ANSWER: Duration = Duration::from_secs(5);
 /// So many entries are asked for one by one; more are worth a reader of their own.
 const FEW: u64 = 16;
+/// So often an entry must be missing to be known as erased.
+const LOOKS_FOR_ERASED: usize = 2;
 /// Entries of one key that are kept: a write that was given up leaves one behind until it is erased.
 const KEPT_PER_KEY: i64 = 8;
 /// Entries that are sent before the first answer is waited for.
@@ -86,19 +88,38 @@ impl Log {
             return Err(FactError::Unavailable("the bucket is another one than before".to_owned()));
         }
         if end - copy.applied() > FEW {
-            return self.read_on(copy, end).await;
+            self.read_on(copy, end).await?;
         }
+        // What a reader of many was not given may be missing on its server alone.
         for place in copy.applied() + 1..=end {
-            match self.stream.get_raw_message(place).await {
-                Ok(message) => take(copy, place, &message.payload),
-                Err(err) if err.kind() == RawMessageErrorKind::NoMessageFound => copy.passed(place),
-                Err(err) => return Err(unavailable(err)),
+            match self.at(place).await? {
+                Some(bytes) => take(copy, place, &bytes),
+                None => copy.passed(place),
             }
         }
         Ok(())
     }
 
-    /// Reads many entries, up to `end`.
+    /// The entry at `place`; `None` when it was erased. A leader that has just been elected may not have it yet: that one
+    /// says so by where its log ends.
+    async fn at(&self, place: u64) -> Result<Option<Vec<u8>>, FactError> {
+        for _ in 0..LOOKS_FOR_ERASED {
+            match self.stream.get_raw_message(place).await {
+                Ok(message) => return Ok(Some(message.payload.to_vec())),
+                Err(err) if err.kind() == RawMessageErrorKind::NoMessageFound => {}
+                Err(err) => return Err(unavailable(err)),
+            }
+            let end = self.stream.get_info().await.map_err(unavailable)?.state.last_sequence;
+            if end < place {
+                return Err(FactError::Unavailable(
+                    "the bucket's leader does not have all of it yet".to_owned(),
+                ));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads many entries, up to `end` or as far as the server of the reader has them.
     async fn read_on(&self, copy: &mut Copy, end: u64) -> Result<(), FactError> {
         let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: copy.applied() + 1 };
         let config = pull::OrderedConfig { deliver_policy, ..pull::OrderedConfig::default() };
@@ -115,7 +136,6 @@ impl Log {
             left = info.pending;
             take(copy, place, &message.payload);
         }
-        copy.passed(end);
         Ok(())
     }
 

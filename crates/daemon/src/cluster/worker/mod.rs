@@ -4,12 +4,13 @@
 //! another may have taken it over. What it could not write it writes when the cluster is there again, if it is still
 //! its own to write.
 
+mod platform;
+
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -17,16 +18,16 @@ use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::{AckKind, Message};
 use futures::StreamExt as _;
 use tokio::sync::watch;
-use toolshelf_core::RootDescriptor;
 use toolshelf_core::digest::to_hex;
 use toolshelf_core::placement::Placement;
 use toolshelf_core::refusal::{Code, Refusal};
 use toolshelf_core::task::time::iso_time;
 use toolshelf_core::task::{TaskEvent, TaskState, TaskView};
-use toolshelf_host::task_ports::{Check, Draft, Durability, RunFault, Spawner, TaskRun, Terms};
-use toolshelf_host::{Journal as _, Life, TaskClock as _, TaskExecutor, TaskHost, TaskPlatform};
+use toolshelf_host::task_ports::{Draft, Durability};
+use toolshelf_host::{Journal as _, TaskClock as _, TaskHost};
 use toolshelf_sandbox::{HostClock, private};
 
+use self::platform::{Lease, WorkerExecutor, WorkerPlatform};
 use super::config::ClusterConfig;
 use super::connection::{ClusterFault, Connection};
 use super::front::ClusterRoot;
@@ -40,7 +41,7 @@ use crate::config::Agent;
 use crate::machine::agent::Supervisor;
 use crate::machine::executor::MachineExecutor;
 use crate::machine::roots::MachineRoots;
-use crate::machine::sealer::{FileSealer, random};
+use crate::machine::sealer::random;
 use crate::shelf::Shelf;
 
 /// How long one request for a task stays open.
@@ -129,11 +130,11 @@ impl Worker {
         let agents = options.agents.clone();
         let machine =
             MachineExecutor::new(Rc::clone(&shelf), roots, agents, Supervisor::this(), Rc::new(|_, _, _| {}));
-        let lost = watch::Sender::new(false);
+        let lease = watch::Sender::new(Lease::default());
         let platform = WorkerPlatform {
             sealer,
             journal: NatsJournal::of_worker(connection.clone(), id.clone()),
-            executor: WorkerExecutor { machine, root, lost },
+            executor: WorkerExecutor { machine, root, lease },
             clock: HostClock::new(),
             root: ClusterRoot::of(&environment),
             boot: id.clone(),
@@ -247,7 +248,7 @@ impl Inner {
         }
         let _taking = Taking { inner: self, key: key.clone() };
         // Who is not heard of has no right to begin.
-        let _ = self.executor().lost.subscribe().wait_for(|lost| !*lost).await;
+        let _ = self.executor().lease.subscribe().wait_for(|lease| !lease.is_lost).await;
         match self.take(&key, &message).await {
             Ok(Some(stored)) => self.run(key, *stored, message).await,
             Ok(None) => {}
@@ -341,16 +342,18 @@ impl Inner {
         let mut last = Instant::now();
         for beat in 1.. {
             tokio::time::sleep(lease / BEATS).await;
+            // Looked at before the next sign: who was stopped for a while finds out here.
+            let is_overdue = last.elapsed() >= lease;
+            if is_overdue && !self.executor().lease.borrow().is_lost {
+                let running = self.running.borrow().len();
+                tracing::warn!(running, "the cluster was not heard of for a lease; what runs here is ended");
+                self.executor().lease.send_modify(Lease::lose);
+            }
             let sent = Instant::now();
             if tokio::time::timeout(lease / BEATS, self.beat(beat)).await == Ok(true) {
                 last = sent;
+                self.executor().lease.send_modify(|lease| lease.is_lost = false);
                 self.hold_orders().await;
-            }
-            let is_lost = last.elapsed() >= lease;
-            let was_lost = self.executor().lost.send_replace(is_lost);
-            if is_lost && !was_lost {
-                let running = self.running.borrow().len();
-                tracing::warn!(running, "the cluster was not heard of for a lease; what runs here is ended");
             }
         }
     }
@@ -363,12 +366,21 @@ impl Inner {
             deadline_ms: agent.deadline_ms(None),
             max_output_bytes: agent.max_output_bytes.unwrap_or(Placement::Remote.bounds().max_output_bytes),
         };
+        let taking = self.taking.borrow().clone();
         let presence = Presence {
             worker: self.id.clone(),
             name: self.options.name.clone(),
             beat,
             slots: self.options.slots,
-            tasks: self.running.borrow().keys().cloned().collect(),
+            tasks: self
+                .running
+                .borrow()
+                .keys()
+                .chain(taking.iter())
+                .cloned()
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
             done: self.done.get(),
             agents: self.options.agents.iter().map(agent).collect(),
             started_ms: self.started_ms,
@@ -439,93 +451,6 @@ struct Taking<'a> {
 impl Drop for Taking<'_> {
     fn drop(&mut self) {
         self.inner.taking.borrow_mut().remove(&self.key);
-    }
-}
-
-/// All ports of a worker's task host.
-struct WorkerPlatform {
-    sealer: FileSealer,
-    journal: NatsJournal,
-    executor: WorkerExecutor,
-    clock: HostClock,
-    root: ClusterRoot,
-    boot: String,
-}
-
-impl TaskPlatform for WorkerPlatform {
-    type Sealer = FileSealer;
-    type Journal = NatsJournal;
-    type Executor = WorkerExecutor;
-    type Clock = HostClock;
-    type Life = Self;
-    type Roots = ClusterRoot;
-    type Spawner = Self;
-
-    fn sealer(&self) -> &FileSealer {
-        &self.sealer
-    }
-
-    fn journal(&self) -> &NatsJournal {
-        &self.journal
-    }
-
-    fn executor(&self) -> Option<WorkerExecutor> {
-        self.executor.machine.is_open().then(|| self.executor.clone())
-    }
-
-    fn clock(&self) -> &HostClock {
-        &self.clock
-    }
-
-    fn life(&self) -> &Self {
-        self
-    }
-
-    fn roots(&self) -> &ClusterRoot {
-        &self.root
-    }
-
-    fn spawner(&self) -> &Self {
-        self
-    }
-}
-
-impl Life for WorkerPlatform {
-    fn boot(&self) -> &str {
-        &self.boot
-    }
-
-    async fn is_over(&self, _boot: &str, _pid: Option<u32>) -> bool {
-        false
-    }
-}
-
-impl Spawner for WorkerPlatform {
-    fn spawn(&self, future: Pin<Box<dyn Future<Output = ()>>>) {
-        tokio::task::spawn_local(future);
-    }
-}
-
-/// What executes tasks here: that of a machine, over the worker's own folder and for as long as the lease is held.
-#[derive(Clone)]
-struct WorkerExecutor {
-    machine: MachineExecutor,
-    root: RootDescriptor,
-    lost: watch::Sender<bool>,
-}
-
-impl TaskExecutor for WorkerExecutor {
-    fn check(&self, check: Check<'_>) -> Result<Terms, Refusal> {
-        self.machine.check(check)
-    }
-
-    async fn run(&self, run: TaskRun) -> Result<String, RunFault> {
-        let mut lost = self.lost.subscribe();
-        let run = TaskRun { root: self.root.clone(), ..run };
-        tokio::select! {
-            result = self.machine.run(run) => result,
-            _ = lost.wait_for(|lost| *lost) => Err(RunFault::Interrupted),
-        }
     }
 }
 
