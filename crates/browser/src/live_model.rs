@@ -25,11 +25,14 @@ const PROMPT_MS: u32 = 120_000;
 /// So much of a call's output goes to the model, in bytes; its memory is small.
 const OUTPUT_MAX_BYTES: usize = 4_096;
 
+/// Hears of a call that has ended: the tool, and what came of it.
+pub type OnCall = Rc<dyn Fn(&str, TextCall)>;
+
 /// Asks the model, and tells of each call of it when that has ended. Dropping this future ends its session.
 ///
 /// # Errors
 /// [`Code::ExecutorUnavailable`], [`Code::ExecutorFailed`], [`Code::TimeExceeded`] or [`Code::OverBudget`].
-pub async fn ask(shelf: &Toolshelf, text: &str, told: Rc<dyn Fn(&str, TextCall)>) -> Result<String, Refusal> {
+pub async fn ask(shelf: &Toolshelf, text: &str, told: OnCall) -> Result<String, Refusal> {
     let stop = Stop::new();
     let failed = |thrown: JsValue| {
         Refusal::new(Code::ExecutorFailed, format!("the browser's model answers: {}", js::message(&thrown)))

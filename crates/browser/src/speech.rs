@@ -56,7 +56,7 @@ impl Listening {
     pub fn start(hear: impl Fn(Heard) + 'static) -> Result<Self, String> {
         let failed = |thrown: JsValue| js::message(&thrown);
         let class = recognition().ok_or("this browser recognises no speech")?;
-        let recognition: JsValue = Reflect::construct(&class, &Array::new()).map_err(failed)?.into();
+        let recognition = Reflect::construct(&class, &Array::new()).map_err(failed)?;
         let fault = Rc::new(std::cell::RefCell::new(None));
         let on_event = Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| {
             match js::get(&event, "type").as_string().as_deref() {
@@ -116,7 +116,7 @@ pub fn speak(text: &str) {
     if let Ok(class) = js::global("SpeechSynthesisUtterance").dyn_into::<js_sys::Function>()
         && let Ok(utterance) = Reflect::construct(&class, &Array::of1(&text.into()))
     {
-        let _ = js::call(&js::global("speechSynthesis"), "speak", &[utterance.into()]);
+        let _ = js::call(&js::global("speechSynthesis"), "speak", &[utterance]);
     }
 }
 

@@ -12,6 +12,7 @@ mod server;
 use futures::{SinkExt as _, StreamExt as _};
 use provider::{KEY, Provider, companion, failure, openai, say, turn};
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use tokio_tungstenite::tungstenite::Message;
 
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

@@ -43,7 +43,7 @@ impl When {
     fn budget(self) -> usize {
         match self {
             Self::Opening => 300_000,
-            Self::OnDemand => 455_000,
+            Self::OnDemand => 540_000,
             Self::Later => 10_000,
         }
     }

@@ -10,6 +10,7 @@ use toolshelf_browser::companion::talk::{Talk, Told};
 use toolshelf_browser::core::live::{LinkState, TurnState};
 use toolshelf_browser::core::refusal::{Code, Refusal};
 use toolshelf_browser::core::resolver::{Intent, resolve, words};
+use toolshelf_browser::live_model::OnCall;
 use toolshelf_browser::texts::TextCall;
 use toolshelf_browser::{Toolshelf, live_model, speech};
 
@@ -126,7 +127,7 @@ async fn by_script(state: State, desk: Desk, shelf: &Toolshelf, text: &str) {
 }
 
 async fn by_model(state: State, desk: Desk, shelf: &Toolshelf, text: &str) {
-    let told: Rc<dyn Fn(&str, TextCall)> = Rc::new(move |tool: &str, call: TextCall| {
+    let told: OnCall = Rc::new(move |tool: &str, call: TextCall| {
         desk.add(Kind::Call(Arc::new(Called::here(tool, call))));
     });
     match live_model::ask(shelf, text, told).await {

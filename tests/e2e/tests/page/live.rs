@@ -39,7 +39,9 @@ async fn say(page: &Browser, text: &str) -> Result<()> {
 /// Chooses who answers.
 async fn choose(page: &Browser, at: usize) -> Result<()> {
     let radio = format!(".live__who label:nth-of-type({at}) input:not(:disabled)");
-    page.wait_for(&radio).await?;
+    // The button itself is drawn by its label.
+    let there = "return !!document.querySelector(arguments[0])";
+    page.wait_until("the choice", there, vec![radio.clone().into()]).await?;
     page.run_js("document.querySelector(arguments[0]).click()", vec![radio.into()]).await.map(drop)
 }
 
