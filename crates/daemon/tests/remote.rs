@@ -1,7 +1,5 @@
 //! Two companions that are paired, each the real program, over real TLS.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
-
 mod common;
 #[path = "common/pair.rs"]
 mod pair;
