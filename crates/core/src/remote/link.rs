@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     const FP: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    const ENV: &str = "env_0123456789abcdef";
+    const ENV: &str = "env_fedcba9876543210";
 
     #[test]
     fn what_is_printed_is_read_again() {

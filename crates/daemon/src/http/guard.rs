@@ -32,6 +32,7 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     /// The names of a server on the loopback address `listen`.
+    #[cfg(test)]
     pub(crate) fn of(listen: SocketAddr) -> Self {
         Self::with(listen, false, &[])
     }

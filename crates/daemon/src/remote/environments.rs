@@ -182,7 +182,7 @@ impl Environments {
         let before = list.iter().position(|other| other.known().key == known.key).map(|at| list.remove(at));
         list.push(RemoteEnvironment::new(known, self.on_event.clone()));
         self.write(&list)?;
-        self.list.replace(Ok(list));
+        *self.list.borrow_mut() = Ok(list);
         if let Some(before) = before {
             before.stop(&Refusal::new(Code::MachineClosed, "the remote was paired again"));
         }
@@ -199,7 +199,7 @@ impl Environments {
         let mut list = self.list.borrow().clone()?;
         list.retain(|other| other.known().key != key);
         self.write(&list)?;
-        self.list.replace(Ok(list));
+        *self.list.borrow_mut() = Ok(list);
         self.former.borrow_mut().push(key.clone());
         remote.stop(&Refusal::new(Code::EnvironmentNotPaired, "the environment was removed here"));
         Ok(json!({ "ok": true, "key": key }))
