@@ -1,7 +1,5 @@
 //! Live sessions that a model answers: the real program against servers that speak the providers' protocols.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
-
 mod common;
 #[path = "common/provider.rs"]
 mod provider;

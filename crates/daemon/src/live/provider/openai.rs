@@ -155,12 +155,10 @@ impl OpenAi {
             }
             "response.output_item.done" if self.hears(event) => self.item(&event["item"], &mut step)?,
             "response.done" => self.done(&event["response"], &mut step)?,
-            "input_audio_buffer.speech_started" => {
-                // The provider ends its response by itself.
-                if self.turn.active.is_some() && !self.turn.muted {
-                    (self.turn.muted, self.turn.told) = (true, false);
-                    step.said.push(Said::Interrupted);
-                }
+            // The provider ends its response by itself.
+            "input_audio_buffer.speech_started" if self.turn.active.is_some() && !self.turn.muted => {
+                (self.turn.muted, self.turn.told) = (true, false);
+                step.said.push(Said::Interrupted);
             }
             "conversation.item.input_audio_transcription.completed" => {
                 if let Some(words) = event["transcript"].as_str() {
