@@ -380,7 +380,8 @@ fn completions_and_help_are_there() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = home.run(&["completions", shell]);
         assert!(ran.code == 0 && ran.out.contains("toolshelf"), "{shell}");
-        assert!(!ran.out.contains("__worker"), "the worker's command is nobody's to type");
+        let mut words = ran.out.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        assert!(words.all(|word| word != "__worker"), "the worker's command is nobody's to type");
     }
     let help = home.run(&["--help"]).out;
     for part in ["Examples:", "Exit codes:", "TOOLSHELF_SHELF_DIR", "VOICEBOX_WASM_SHELF_DIR", "NO_COLOR"] {

@@ -8,6 +8,7 @@ mod page {
     mod environments;
     mod harness;
     mod installed;
+    mod installed_access;
     mod live;
     mod offline;
     mod package;

@@ -9,7 +9,7 @@ use e2e::{Browser, Companion, Page};
 use serde_json::{Value, json};
 use thirtyfour::{By, Key};
 
-use super::access::{assert_accessible, press, tab_to};
+use super::access::assert_accessible;
 use super::companion::Visit;
 use super::delegating::{download_to, downloaded, press_button, wait_for_none};
 use super::person::{Folder, count, text};
@@ -17,7 +17,7 @@ use super::person::{Folder, count, text};
 /// The note summariser.
 const NOTE: &str = "ext.example.note-summary";
 
-fn example(name: &str) -> PathBuf {
+pub(super) fn example(name: &str) -> PathBuf {
     e2e::workspace().join("tools/guests").join(name)
 }
 
@@ -26,16 +26,16 @@ fn manifest(name: &str) -> Result<Value> {
 }
 
 /// A page of a companion that takes what nobody has signed.
-async fn visit() -> Result<Visit> {
+pub(super) async fn visit() -> Result<Visit> {
     Visit::of(Companion::for_development().await?).await
 }
 
-async fn go(browser: &Browser, address: &str) -> Result<()> {
+pub(super) async fn go(browser: &Browser, address: &str) -> Result<()> {
     browser.run_js("location.hash = arguments[0]", vec![json!(address)]).await.map(drop)
 }
 
 /// Picks files for the form that installs.
-async fn pick(browser: &Browser, paths: &[PathBuf]) -> Result<()> {
+pub(super) async fn pick(browser: &Browser, paths: &[PathBuf]) -> Result<()> {
     go(browser, "#/installed").await?;
     browser.wait_for("#files-h").await?;
     let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -44,7 +44,7 @@ async fn pick(browser: &Browser, paths: &[PathBuf]) -> Result<()> {
 }
 
 /// Picks manifest and module of an example, and installs it.
-async fn install(browser: &Browser, name: &str) -> Result<()> {
+pub(super) async fn install(browser: &Browser, name: &str) -> Result<()> {
     let module = manifest(name)?["wasm_module_path"].as_str().context("a path")?.to_owned();
     pick(browser, &[example(name).join("manifest.json"), example(name).join(module)]).await?;
     browser.wait_for("#install .btn--primary:enabled").await?.click().await?;
@@ -52,14 +52,14 @@ async fn install(browser: &Browser, name: &str) -> Result<()> {
 }
 
 /// Types into a field by its id, in the place of what was there.
-async fn fill(browser: &Browser, id: &str, text: &str) -> Result<()> {
+pub(super) async fn fill(browser: &Browser, id: &str, text: &str) -> Result<()> {
     let field = browser.wait_for(&format!("#{id}")).await?;
     field.clear().await?;
     field.send_keys(text).await.map_err(Into::into)
 }
 
 /// Fills in the form for a grant, and sends it.
-async fn grant(browser: &Browser, passport: &str, read: &str, write: &str) -> Result<()> {
+pub(super) async fn grant(browser: &Browser, passport: &str, read: &str, write: &str) -> Result<()> {
     if count(browser, ".give[open]").await? == 0 {
         browser.wait_for(".give > summary").await?.click().await?;
     }
@@ -70,14 +70,14 @@ async fn grant(browser: &Browser, passport: &str, read: &str, write: &str) -> Re
 }
 
 /// The id of the field of an argument.
-async fn argument(browser: &Browser, name: &str) -> Result<String> {
+pub(super) async fn argument(browser: &Browser, name: &str) -> Result<String> {
     let find = "return [...document.querySelectorAll('.inst .run label')]
         .find((label) => label.firstChild.textContent === arguments[0])?.htmlFor";
     let id = browser.run_js(find, vec![json!(name)]).await?;
     id.as_str().map(str::to_owned).with_context(|| format!("there is no field {name}"))
 }
 
-async fn run(browser: &Browser) -> Result<()> {
+pub(super) async fn run(browser: &Browser) -> Result<()> {
     // Not below a message at the foot of the page.
     let button = browser.wait_for(".inst .run button[type=submit]").await?;
     browser
@@ -97,7 +97,7 @@ async fn quit_after_refusals(visit: Visit) -> Result<()> {
     visit.browser.quit().await
 }
 
-async fn note(companion: &Companion, entity: &str, text: &str) -> Result<()> {
+pub(super) async fn note(companion: &Companion, entity: &str, text: &str) -> Result<()> {
     let fact = json!({ "entity": entity, "key": "text", "value": text });
     let stored = companion.send("PUT", "/v1/facts", &fact).await?;
     ensure!(stored["version"].is_u64(), "{stored}");
@@ -429,85 +429,4 @@ async fn without_a_companion_the_page_says_how_to_get_one() -> Result<()> {
     }
     page.assert_clean().await?;
     page.quit().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_keyboard_alone_suffices_to_grant_and_run() -> Result<()> {
-    let visit = visit().await?;
-    let browser = &visit.browser;
-    note(&visit.companion, "notes::1", "One. Two.").await?;
-    install(browser, "note-summary").await?;
-    browser.wait_for(".give[open]").await?;
-    browser.run_js("document.querySelector('#detail-h').focus()", vec![]).await?;
-    tab_to(browser, "#grant-passport").await?;
-    press(browser, "p_ann").await?;
-    for (field, text) in [("#grant-read", "notes::"), ("#grant-write", "notes::")] {
-        tab_to(browser, field).await?;
-        press(browser, text).await?;
-    }
-    tab_to(browser, ".give button[type=submit]").await?;
-    press(browser, Key::Enter).await?;
-    browser.wait_for(".grant").await?;
-    browser.run_js("document.querySelector('#detail-h').focus()", vec![]).await?;
-    let entity = argument(browser, "entity").await?;
-    tab_to(browser, &format!("#{entity}")).await?;
-    press(browser, "notes::1").await?;
-    press(browser, Key::Control + Key::Enter).await?;
-    browser.wait_for_text(".inst .tree", "One. Two.").await?;
-    visit.quit().await
-}
-
-/// Walks through the screens at one width.
-async fn walk(width: u32) -> Result<()> {
-    let visit = visit().await?;
-    let browser = &visit.browser;
-    browser.set_viewport(width, 900).await?;
-    note(&visit.companion, "notes::1", "Tools import nothing. Each is pinned.").await?;
-    go(browser, "#/installed").await?;
-    browser.wait_for("#files-h").await?;
-    assert_accessible(browser, "installing").await?;
-    let module = example("note-summary").join("note-summary.wasm");
-    pick(browser, &[example("note-summary").join("manifest.json"), module]).await?;
-    browser.wait_for("#install .btn--primary:enabled").await?;
-    assert_accessible(browser, "the question").await?;
-    browser.wait_for("#install .btn--primary").await?.click().await?;
-    browser.wait_for("article[data-extension]").await?;
-    assert_accessible(browser, "an extension without grants").await?;
-    grant(browser, "p_ann", "notes::", "notes::").await?;
-    browser.wait_for(".grant").await?;
-    run(browser).await?;
-    browser.wait_for(".opt .bad").await?;
-    assert_accessible(browser, "a form with a fault").await?;
-    let entity = argument(browser, "entity").await?;
-    fill(browser, &entity, "notes::1").await?;
-    run(browser).await?;
-    browser.wait_for(".inst .tree").await?;
-    press_button(browser, "Verify").await?;
-    browser.wait_for("[data-verified]").await?;
-    assert_accessible(browser, "an answer").await?;
-    browser.run_js("scrollTo(0, 0)", vec![]).await?;
-    press_button(browser, "Uninstall…").await?;
-    browser.wait_for("#ask[open]").await?;
-    assert_accessible(browser, "a question").await?;
-    press_button(browser, "Keep it as it is").await?;
-    for (address, shown) in [
-        ("#/facts", ".entry"),
-        ("#/facts/of/notes%3A%3A1", ".kept__fact"),
-        ("#/facts/of/notes%3A%3A1/summary", ".versions"),
-    ] {
-        go(browser, address).await?;
-        browser.wait_for(shown).await?;
-        assert_accessible(browser, address).await?;
-    }
-    visit.quit().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_screen_of_extensions_is_accessible_on_a_desk() -> Result<()> {
-    walk(1280).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_screen_of_extensions_is_accessible_on_a_narrow_phone() -> Result<()> {
-    walk(320).await
 }
