@@ -6,8 +6,8 @@ use leptos::ev::SubmitEvent;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
-use toolshelf_browser::companion::Remotes;
 use toolshelf_browser::companion::remotes::{Offer, PairingInfo, RemoteInfo};
+use toolshelf_browser::companion::{Connection, Remotes};
 use toolshelf_browser::core::placement::Placement;
 use toolshelf_browser::core::refusal::Refusal;
 
@@ -56,7 +56,12 @@ pub(super) fn remotes_view(state: State) -> Result<AnyView, SplitLoaderError> {
         asked: RwSignal::new(None),
         busy: RwSignal::new(false),
     };
-    shown.look();
+    // Read when the connection is open, and while it is.
+    Effect::new(move |_| {
+        if state.machine.connection.with(|now| *now == Connection::Connected) {
+            shown.look();
+        }
+    });
     if let Ok(looking) = set_interval_with_handle(move || shown.look(), LOOK) {
         on_cleanup(move || looking.clear());
     }
@@ -109,6 +114,9 @@ impl Shown {
 
     /// Reads what is shown again. What could not be read stays.
     fn look(self) {
+        if self.state.machine.connection.with_untracked(|now| *now != Connection::Connected) {
+            return;
+        }
         self.with(async move |remotes| {
             if let Ok(all) = remotes.list().await
                 && self.state.machine.remotes.with_untracked(|before| *before != all)

@@ -44,7 +44,7 @@ async fn a_remote_is_paired_used_and_let_go() -> Result<()> {
     let browser = visit(&local).await?;
     browser.wait_for_text(PANEL, "None yet").await?;
     pair(&browser, "no link").await?;
-    browser.wait_for_text(PANEL, "a link for pairing looks like").await?;
+    browser.wait_for_text(PANEL, "A link for pairing looks like").await?;
     browser.run_js("document.querySelector('#pair-link').value = ''", vec![]).await?;
     browser.wait_for("#pair-link").await?.clear().await?;
     pair(&browser, &link(&remote).await?).await?;
