@@ -1,6 +1,6 @@
 //! `toolshelf ext new`: the project of an extension, ready to be built.
 //!
-//! The project needs nothing but crates.io: the library that extensions are written with comes along as a folder of its
+//! The project needs nothing but the registry of crates: the library that extensions are written with comes along as a folder of its
 //! own, for it is on no registry.
 
 use std::fs;
