@@ -26,34 +26,58 @@ type Seen = BTreeMap<PathBuf, Option<Stamp>>;
 
 /// Watches the shelf's folder for as long as it is polled.
 pub(crate) async fn watch(service: Service) {
-    let readings = service.readings().await.unwrap_or_default();
-    let mut seen = look(paths(&service, &readings)).await;
-    let mut unsettled = 0;
-    loop {
-        sleep(LOOK).await;
-        let now = look(seen.keys().cloned().collect()).await;
-        service.tell_agents().await;
-        // Something that is being written is told when it is done, unless that never comes.
-        let settled = now == seen || unsettled >= UNSETTLED_LOOKS;
-        if now != seen {
-            unsettled += 1;
-        }
-        seen = now;
-        if unsettled > 0 && settled {
-            let readings = service.shelf_changed().await.unwrap_or_else(|refusal| {
-                let refused = refusal.code.as_str();
-                tracing::warn!(refused, why = refusal.why, "the shelf cannot be read again");
-                Vec::new()
-            });
+    Watch::begin(service).await.go_on().await;
+}
+
+/// A watch that has taken its first look: whatever changes from now on is seen.
+pub(crate) struct Watch {
+    service: Service,
+    seen: Seen,
+    unsettled: u32,
+}
+
+impl Watch {
+    pub(crate) async fn begin(service: Service) -> Self {
+        let before = look(paths(&service, &[])).await;
+        let readings = service.readings().await.unwrap_or_default();
+        let seen = look(paths(&service, &readings)).await;
+        // What has changed while it was read is read once more.
+        let unsettled = u32::from(!is_as_before(&before, &seen));
+        Self { service, seen, unsettled }
+    }
+
+    /// Goes on looking, for as long as it is polled.
+    pub(crate) async fn go_on(self) {
+        let Self { service, mut seen, mut unsettled } = self;
+        loop {
+            sleep(LOOK).await;
+            let now = look(seen.keys().cloned().collect()).await;
             service.tell_agents().await;
-            let read = look(paths(&service, &readings)).await;
-            // What has changed while it was read is told once more.
-            let as_before =
-                read.iter().all(|(path, stamp)| seen.get(path).is_none_or(|before| before == stamp));
-            unsettled = u32::from(!as_before);
-            seen = read;
+            // Something that is being written is told when it is done, unless that never comes.
+            let settled = now == seen || unsettled >= UNSETTLED_LOOKS;
+            if now != seen {
+                unsettled += 1;
+            }
+            seen = now;
+            if unsettled > 0 && settled {
+                let readings = service.shelf_changed().await.unwrap_or_else(|refusal| {
+                    let refused = refusal.code.as_str();
+                    tracing::warn!(refused, why = refusal.why, "the shelf cannot be read again");
+                    Vec::new()
+                });
+                service.tell_agents().await;
+                let read = look(paths(&service, &readings)).await;
+                // What has changed while it was read is told once more.
+                unsettled = u32::from(!is_as_before(&seen, &read));
+                seen = read;
+            }
         }
     }
+}
+
+/// Whether all that both have looked at is the same.
+fn is_as_before(before: &Seen, now: &Seen) -> bool {
+    now.iter().all(|(path, stamp)| before.get(path).is_none_or(|before| before == stamp))
 }
 
 /// The shelf's folder, its manifest, and the modules that it names. The built-in tools have none.

@@ -146,7 +146,8 @@ async fn calls_that_cannot_be_made_are_told_to_the_model_and_to_the_person() {
         }
         peer.openai_done(&format!("m{n}"), "completed", json!([])).await;
         for _ in 0..8 {
-            let output = peer.heard().await["item"]["output"].as_str().unwrap().to_owned();
+            let heard = peer.heard().await;
+            let output = heard["item"]["output"].as_str().unwrap_or_else(|| panic!("after m{n}: {heard}"));
             refused += usize::from(output.contains("over-budget"));
         }
         assert_eq!(peer.heard().await["type"], "response.create");

@@ -126,7 +126,7 @@ async fn background(app: &App, service: &Service) {
     let events = service.events();
     let counting = app.clone();
     tokio::spawn(async move { counting.metrics().listen(events).await });
-    spawn_local(watch::watch(service.clone()));
+    spawn_local(watch::Watch::begin(service.clone()).await.go_on());
 }
 
 pub(super) fn data_folder(named: Option<PathBuf>) -> Result<PathBuf, Refusal> {

@@ -230,7 +230,8 @@ impl OpenAi {
             }
         }
         self.turn.active = None;
-        if std::mem::take(&mut self.turn.wanted) {
+        // Where calls still run, the answer to the last of them asks.
+        if std::mem::take(&mut self.turn.wanted) && (muted || self.turn.open.is_empty()) {
             self.want(step);
             return Ok(());
         }

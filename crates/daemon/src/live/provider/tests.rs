@@ -122,6 +122,31 @@ proptest! {
 }
 
 #[test]
+fn a_model_is_asked_to_go_on_when_the_last_of_its_calls_is_answered() {
+    let mut wire = Wire::new(&settings("openai-realtime"));
+    wire.opening(&[]);
+    let read = |wire: &mut Wire, frame: Value| wire.read(frame.to_string().as_bytes()).unwrap();
+    let item = |id: &str| {
+        let item = json!({"type": "function_call", "call_id": id, "name": "hash", "arguments": "{}"});
+        json!({"type": "response.output_item.done", "response_id": "a", "item": item})
+    };
+    let answer = |wire: &mut Wire, step: Step| {
+        let Some(Said::Call(call)) = step.said.into_iter().next() else { panic!("no call") };
+        wire.ask(Ask::Answer { call, result: json!({}), dropped: false }).send
+    };
+    read(&mut wire, json!({"type": "session.updated"}));
+    read(&mut wire, json!({"type": "response.created", "response": {"id": "a"}}));
+    // The first is answered before the model has told of the second.
+    let first = read(&mut wire, item("c1"));
+    assert_eq!(answer(&mut wire, first).len(), 1);
+    let second = read(&mut wire, item("c2"));
+    let done = json!({"type": "response.done", "response": {"id": "a", "status": "completed", "output": []}});
+    assert_eq!(read(&mut wire, done).send, [] as [Value; 0], "the second still runs");
+    let sent = answer(&mut wire, second);
+    assert_eq!(sent[1], json!({"type": "response.create"}));
+}
+
+#[test]
 fn declarations_have_the_form_of_each_provider() {
     let tools = toolshelf_core::declare::command_declarations();
     let opened = |provider: &str| Wire::new(&settings(provider)).opening(&tools).remove(0);
